@@ -23,7 +23,7 @@ impl Control {
             (None, true) => self.registry().place(stream, self.placing())?,
             (None, false) => self.entry(stream)?.owner.worker,
         };
-        let (rtp, rtcp) = self.workers().get(worker).rtp_ports;
+        let (rtp, rtcp) = self.workers().get(worker).rtp_ports();
         Ok(UdpSite { worker, from, rtp, rtcp })
     }
 
@@ -49,7 +49,7 @@ impl Control {
         let link = link.map(|(link, _)| link.worker);
         let worker = site.map(|site| site.worker).or(link).or(owner);
         let terms = Terms { relay_max, placing: self.placing(), worker };
-        let replicate = |replication: Replication| replication.carry_out(stream, self.workers());
+        let replicate = |replication: Replication| replication.carry_out(stream, self.workers(), false);
         let admitted = self.registry().admit(stream, receiver, terms, || self.new_id(), replicate)?;
         self.registry().keep(receiver, grant.cloned());
         Ok(admitted)

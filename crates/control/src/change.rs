@@ -29,6 +29,8 @@ pub(crate) enum ConfigChange {
     Adopt { stream: String, source: SourceUrl },
     /// Such a stream is not to be there any more, unless it has receivers.
     Abandon { stream: String },
+    /// Another process is to go on with the relay.
+    Upgrade,
     /// Services of one stream.
     Services { stream: String, elements: Elements, branches: Branches },
 }

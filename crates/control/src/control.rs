@@ -64,7 +64,7 @@ impl Control {
         state: watch::Receiver<Arc<RelayState>>,
         changes: mpsc::Sender<ConfigRequest>,
         demands: DemandQueue,
-        (clock, fronts): (Clock, Fronts),
+        (clock, fronts, first_id): (Clock, Fronts, u64),
     ) -> Self {
         let (door, events) = (Arc::new(Door::new(Rules::from(&*config))), Arc::<Events>::default());
         let told = Arc::clone(&events);
@@ -79,7 +79,7 @@ impl Control {
             door,
             config: arc_swap::ArcSwap::new(config),
             state,
-            next_id: AtomicU64::new(1),
+            next_id: AtomicU64::new(first_id),
             changes,
             fronts,
             shared: Shared::default(),
@@ -305,4 +305,14 @@ impl Control {
     pub(crate) fn new_id(&self) -> u64 {
         self.inner.next_id.fetch_add(1, Ordering::Relaxed)
     }
+}
+
+/// The zero of the relay's clock on the system's monotonic one, in nanoseconds, and the NTP time of that.
+pub(crate) fn zero(control: &Control) -> (u64, u64) {
+    (control.inner.clock.zero_ns(), control.inner.clock.ntp_at_zero())
+}
+
+/// Numbers below this one were given by another process.
+pub(crate) fn skip_ids(control: &Control, next_id: u64) {
+    control.inner.next_id.fetch_max(next_id, Ordering::Relaxed);
 }

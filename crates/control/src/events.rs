@@ -1,7 +1,7 @@
 //! What happens at the relay, as it is told to whatever follows it: hooks, NATS, the API's event stream.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use outflow_door::Refusal;
@@ -107,11 +107,17 @@ impl Happened {
 pub struct Events {
     told: broadcast::Sender<Arc<Event>>,
     count: AtomicU64,
+    /// Another process tells what happens.
+    is_closed: AtomicBool,
 }
 
 impl Default for Events {
     fn default() -> Self {
-        Events { told: broadcast::Sender::new(EVENTS_KEPT), count: AtomicU64::new(0) }
+        Events {
+            told: broadcast::Sender::new(EVENTS_KEPT),
+            count: AtomicU64::new(0),
+            is_closed: AtomicBool::new(false),
+        }
     }
 }
 
@@ -121,8 +127,16 @@ impl Events {
         self.told.subscribe()
     }
 
+    /// Nothing more is told here.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
     /// Tells it to all that follow.
     pub(crate) fn tell(&self, what: Happened) {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return;
+        }
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         // Without a follower, it is told to none.

@@ -9,6 +9,7 @@ use outflow_engine::message::ControlError;
 use crate::control::Control;
 use crate::pushes::PushOptions;
 use crate::task::Task;
+use crate::upgrade::Part;
 
 /// Work that runs until the relay ends, or why it cannot begin.
 pub type Started = Task<Result<Vec<Task<()>>, ControlError>>;
@@ -61,6 +62,17 @@ pub trait Front: Debug + Send + Sync {
     fn pull(&self, control: Control, stream: String, config: StreamConfig) -> Task<()> {
         let _ = (control, stream, config);
         Box::pin(std::future::ready(()))
+    }
+
+    /// What the parts are called that its tasks give of their connections for an upgrade; none if they give none.
+    fn parts(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Goes on with connections of the process before. It returns when all is told that workers have to know before
+    /// they go on ([`Playing::start`](crate::Playing::start)). What cannot go on is dropped, which ends it.
+    fn take(&self, control: Control, parts: Vec<Part>) {
+        let _ = (control, parts);
     }
 
     /// Keeps sending a stream to a configured receiver until the stream is gone, or until aborted.

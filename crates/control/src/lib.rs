@@ -46,6 +46,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod turn;
+pub mod upgrade;
 mod workers;
 
 pub use change::{Changed, StreamLimits};
@@ -65,7 +66,8 @@ pub use reach::{Known, Reach};
 pub use receiver::Playing;
 pub use receivers::{is_session_of, sessions_of_tokens};
 pub use reconnect::Reconnect;
-pub use relay::Relay;
+pub use relay::{Ended, Relay};
 pub use session::SessionToken;
 pub use task::Task;
 pub use turn::EndedTurns;
+pub use upgrade::{Member, Part, Upgrade, Upgraded, hand_over};

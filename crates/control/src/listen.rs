@@ -1,12 +1,14 @@
 //! TCP listeners of fronts, plain and in TLS.
 
 use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
 
 use outflow_engine::message::ControlError;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::control::Control;
+use crate::upgrade::Upgrade;
 
 /// Where a front is reached, and what decrypts what comes there.
 pub type Listener = (TcpListener, Option<TlsAcceptor>);
@@ -29,17 +31,22 @@ impl Control {
         let mut listeners = Vec::new();
         for (at, tls) in [(plain, None), (encrypted.filter(|_| tls.is_some()), tls)] {
             if let Some(at) = at {
-                listeners.push((bind(protocol, at).await?, tls));
+                listeners.push((self.listener(protocol, at).await?, tls));
             }
         }
         Ok(listeners)
     }
-}
 
-async fn bind(protocol: &str, at: SocketAddr) -> Result<TcpListener, ControlError> {
-    let bound = TcpListener::bind(at).await;
-    let listener = bound
-        .map_err(|e| ControlError::system(format!("listening for {protocol} at {at} (see [listen])"), &e))?;
-    tracing::info!(protocol, %at, "listening");
-    Ok(listener)
+    /// A listener of the process before, or a new one. An upgrade hands it on.
+    async fn listener(&self, protocol: &str, at: SocketAddr) -> Result<TcpListener, ControlError> {
+        let failed = |e| ControlError::system(format!("listening for {protocol} at {at} (see [listen])"), &e);
+        let upgrade = self.shared::<Upgrade>();
+        let listener = match upgrade.listener(protocol, at) {
+            Some(taken) => TcpListener::from_std(taken.into()).map_err(failed)?,
+            None => TcpListener::bind(at).await.map_err(failed)?,
+        };
+        upgrade.listens(protocol, at, listener.as_fd().try_clone_to_owned().map_err(failed)?);
+        tracing::info!(protocol, %at, "listening");
+        Ok(listener)
+    }
 }

@@ -185,13 +185,14 @@ impl StreamEntry {
 }
 
 impl Replication {
-    /// Has the stream, which has this name, served at one worker more. What it has to wait for is returned.
-    pub(crate) fn carry_out(self, name: &str, workers: &Workers) -> Ready {
+    /// Has the stream, which has this name, served at one worker more. What it has to wait for is returned. `knows`: it
+    /// has all that has been before.
+    pub(crate) fn carry_out(self, name: &str, workers: &Workers, knows: bool) -> Ready {
         let Replication { owner, from, replica, options, bounds } = self;
         tracing::info!(stream = name, worker = replica.worker, "a stream is served by one more worker");
         let (stream, name) = (replica.stream, name.to_owned());
         let mut ready = Vec::new();
-        workers.feed(&from, &replica, |replica_ends| {
+        workers.feed(&from, (&replica, knows), |replica_ends| {
             ready.extend(replica_ends.iter().map(ReplicaEnd::ready));
             workers.tell(&replica, Command::Replicate { stream, owner, name, options, replica_ends });
             workers.tell(&replica, Command::SetBounds { stream, bounds });

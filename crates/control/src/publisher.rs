@@ -122,7 +122,7 @@ impl UdpPorts {
     }
 
     fn add(&mut self, socket: UdpSocket, track: u8, role: SocketRole, from: IpAddr) {
-        self.sockets.push(SourceSocket { socket, track, role, from: Some(from) });
+        self.sockets.push(SourceSocket::new(socket, track, role, Some(from)));
     }
 }
 
@@ -208,7 +208,8 @@ impl Publisher {
         let peer = options.peer.clone();
         let (media, ended) = (turn.media(), turn.ended());
         let (reply, answer) = oneshot::channel();
-        let spec = SourceSpec { format: options.format, peer: options.peer, feed, feedback: told, media };
+        let format = Some(options.format);
+        let spec = SourceSpec { format, peer: options.peer, feed, feedback: told, media };
         let open = |owner: Owner| {
             let begin = Command::OpenSource { stream: owner.stream, source, spec, reply };
             control.workers().tell(&owner, begin);
@@ -234,6 +235,44 @@ impl Publisher {
         publisher.told = Some(peer.clone());
         control.events().tell(Happened::Published { stream: stream.to_owned(), peer });
         Ok(publisher)
+    }
+
+    /// One that had its turn in the process before. Its packets come to these sockets; to none if they are given.
+    pub(crate) fn go_on(
+        control: &Control,
+        stream: &str,
+        turn: &Turn,
+        sockets: Vec<SourceSocket>,
+    ) -> Option<Self> {
+        let entry = control.registry().get(stream)?;
+        let (owner, source) = (entry.owner, turn.source);
+        let (queue, feed) = mpsc::channel(if sockets.is_empty() { INGEST_QUEUE_PACKETS } else { 1 });
+        let feed = if sockets.is_empty() { Feed::Queue(feed) } else { Feed::Sockets(sockets, feed) };
+        let (told, feedback) = mpsc::channel(FEEDBACK_MAX);
+        let spec =
+            SourceSpec { format: None, peer: turn.peer.clone(), feed, feedback: told, media: turn.media() };
+        // If it cannot be, the worker drops the queue, which ends the turn.
+        let (reply, _) = oneshot::channel();
+        let begin = Command::OpenSource { stream: owner.stream, source, spec, reply };
+        control.workers().tell(&owner, begin);
+        Some(Publisher {
+            control: control.clone(),
+            stream: stream.to_owned(),
+            told: Some(turn.peer.clone()),
+            owner,
+            source,
+            queue,
+            caller: control.workers().get(owner.worker).caller(owner.stream),
+            feedback: Some(feedback),
+            ended: turn.ended(),
+            patience: entry.is_pushed.then(|| Box::pin(sleep(entry.turns.publish_timeout))),
+            full: AtomicU64::new(0),
+        })
+    }
+
+    /// The number of its turn.
+    pub fn id(&self) -> SourceId {
+        self.source
     }
 
     /// Gives a packet: RTP with its header, or whole transport stream packets. Never waits.

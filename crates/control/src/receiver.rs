@@ -6,7 +6,7 @@ use bytes::Bytes;
 use outflow_config::BitRate;
 use outflow_engine::message::{
     CloseReason, Command, ControlError, Delivery, Ends, JoinSpec, LinkChoice, Peer, PeerPath, Receiver,
-    ReceiverId, RtcpGate, WriteSide,
+    ReceiverId, RtcpGate, TakenReceiver, WriteSide,
 };
 use outflow_relay::schedule::StartPoint;
 use outflow_relay::{Priority, SinkSpec, Timing, Transport};
@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use crate::control::Control;
 use crate::events::Happened;
 use crate::grants::Wanted;
+use crate::upgrade::Upgrade;
 use crate::workers::Owner;
 
 /// A receiver's place at a stream; it leaves when this is dropped.
@@ -47,8 +48,11 @@ impl Control {
         receiver: Receiver,
         delivery: Delivery,
     ) -> Result<Playing, ControlError> {
-        self.health().overload().join()?;
         let wanted = wanted.into();
+        if let Some(playing) = self.shared::<Upgrade>().named(wanted.stream, &receiver) {
+            return Ok(playing);
+        }
+        self.health().overload().join()?;
         let stream = wanted.stream;
         let receiver = Receiver { token: wanted.token().map(str::to_owned), ..receiver };
         self.others().reach_unknown(self.registry(), stream, receiver.selection.level).await?;
@@ -133,6 +137,25 @@ pub(crate) fn timing(latency_budget: Duration, pace: Option<BitRate>) -> Timing 
 }
 
 impl Playing {
+    /// A receiver of the process before. Answers it, and what its worker has of it.
+    pub(crate) fn go_on(
+        control: &Control,
+        owner: Owner,
+        id: ReceiverId,
+        stream: &str,
+    ) -> (Self, TakenReceiver) {
+        let (closed, closing) = oneshot::channel();
+        let (starts, left_out, rtcp) = (Vec::new(), Vec::new(), RtcpGate::default());
+        let taken = TakenReceiver { kind: "", rtcp: rtcp.counts(), closed };
+        let (control, joined, closed) = (control.clone(), Some(stream.to_owned()), Err(closing));
+        (Playing { control, owner, id, starts, left_out, rtcp, joined, closed }, taken)
+    }
+
+    /// Where it is served.
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner
+    }
+
     /// The receiver's number.
     pub fn id(&self) -> ReceiverId {
         self.id

@@ -1,6 +1,7 @@
 //! Which streams there are, which worker owns them, and which receivers they have: control's own book, never
 //! touched on a packet's way.
 
+mod save;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,8 @@ use crate::placing::{Admitted, Idle, Load, Placing, Ready, Replication, StreamEn
 use crate::session::SessionToken;
 use crate::turn::{EndedTurns, Turn};
 use crate::workers::{Owner, Workers};
+
+pub(crate) use save::{Entered, Written};
 
 /// A receiver that was written down.
 #[derive(Debug)]

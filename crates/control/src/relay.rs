@@ -10,6 +10,7 @@ use outflow_engine::limits::SNAPSHOT_EVERY;
 use outflow_engine::message::{Command, ControlError, RelayState, demands, together};
 use outflow_engine::system::{Usage, rss_bytes};
 use outflow_engine::{Clock, Processors, WorkerHandle};
+use outflow_handover::Line;
 use outflow_vital::{Fatal, Vital};
 use tokio::sync::{mpsc, watch};
 
@@ -21,7 +22,20 @@ use crate::limits::{END_LOOK, END_WITHIN, REPLICA_LINGER};
 use crate::shedding;
 use crate::supervise::Supervisor;
 use crate::tasks::Tasks;
+use crate::upgrade::{self, Old, Upgrade};
 use crate::workers::{Owner, Workers};
+
+/// Why a relay has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to end.
+    AsTold,
+    /// Another process has it, of this number: what is left here ends without a word to any peer.
+    HandedOver {
+        /// The number of the process.
+        pid: u32,
+    },
+}
 
 /// A running relay.
 pub struct Relay {
@@ -33,7 +47,7 @@ pub struct Relay {
 
 impl Relay {
     /// Starts everything that `config` says, with these protocols. `path` is its file, for reloading and for
-    /// the files that it names.
+    /// the files that it names. `from` leads to a process with which all begins, and that ends then.
     ///
     /// # Errors
     /// The first thing that cannot be done.
@@ -41,9 +55,25 @@ impl Relay {
         config: Config,
         path: Option<PathBuf>,
         fronts: Vec<Arc<dyn Front>>,
+        from: Option<Line>,
+    ) -> Result<Self, ControlError> {
+        let Some(line) = from else { return Relay::begin(config, path, fronts, None).await };
+        let old = Old::greet(line).await?;
+        let started = Relay::begin(config, path, fronts, Some(&old)).await;
+        if let Err(error) = &started {
+            old.refuse(error).await;
+        }
+        started
+    }
+
+    async fn begin(
+        config: Config,
+        path: Option<PathBuf>,
+        fronts: Vec<Arc<dyn Front>>,
+        old: Option<&Old>,
     ) -> Result<Self, ControlError> {
         outflow_engine::system::raise_descriptor_limit();
-        let clock = Clock::start();
+        let clock = old.map_or_else(Clock::start, Old::clock);
         let processors = Processors::of(&config.limits)?;
         processors.clear()?;
         let vital = Vital::default();
@@ -57,7 +87,7 @@ impl Relay {
         }
         let (state_told, state) = watch::channel(Arc::default());
         let (changes, requests) = mpsc::channel(4);
-        let known = (clock, Fronts::new(fronts));
+        let known = (clock, Fronts::new(fronts), old.map_or(1, Old::next_id));
         let workers = Workers::new(workers, vital.clone());
         let control = Control::new(workers, Arc::new(config.clone()), state, changes, wanted, known);
         control.fronts().iter().for_each(|front| front.attach(&control));
@@ -68,14 +98,24 @@ impl Relay {
         tasks.run("the task that asks the hook", outflow_door::ask_again(control.door().clone()));
         tasks.run("the task that keeps keys", outflow_door::keep_keys(control.door().clone()));
         tasks.run("the task that looks for overload", shedding::watch(control.clone()));
-        for front in control.fronts().iter() {
-            let started = front.start(control.clone()).await?;
-            started.into_iter().for_each(|task| tasks.run(format!("a task of {}", name(&**front)), task));
+        let mut supervisor = Supervisor::new(control.clone(), clock, path, processors.have_room());
+        match old {
+            None => start_fronts(&control, &mut tasks).await?,
+            Some(old) => {
+                // It has what fronts start with for as long as it runs.
+                old.begin(&control)?;
+                supervisor.make(&config).await?;
+                old.go_on(&control).await?;
+                upgrade::run(&control);
+                start_fronts(&control, &mut tasks).await?;
+            }
         }
         // If no front fetches streams, the levels that receivers want are not kept.
         drop(control.take_demands());
-        let mut supervisor = Supervisor::new(control.clone(), clock, path, processors.have_room());
-        supervisor.start(&config).await?;
+        if old.is_none() {
+            supervisor.make(&config).await?;
+        }
+        supervisor.begin(&config).await?;
         tasks.run("the task that changes the configuration", supervise(supervisor, requests));
         for front in control.fronts().iter() {
             let listening = front.listen(control.clone()).await?;
@@ -83,6 +123,7 @@ impl Relay {
                 .into_iter()
                 .for_each(|task| tasks.run(format!("a listener of {}", name(&**front)), task));
         }
+        control.shared::<Upgrade>().let_go_of_the_rest();
         Ok(Relay { control, threads, tasks, vital })
     }
 
@@ -97,12 +138,19 @@ impl Relay {
     /// # Errors
     /// Something has ended without which the relay cannot go on, a worker for example. The process should end then,
     /// with that reason.
-    pub async fn ended(&mut self) -> Result<(), Fatal> {
+    pub async fn ended(&mut self) -> Result<Ended, Fatal> {
+        let upgrade = self.control.shared::<Upgrade>();
         tokio::select! {
-            () = self.control.health().ending().over(self.control.watch()) => Ok(()),
+            pid = upgrade.over() => Ok(Ended::HandedOver { pid }),
+            () = self.control.health().ending().over(self.control.watch()) => Ok(Ended::AsTold),
             fatal = self.vital.fatal() => Err(fatal),
             fatal = self.tasks.ended() => Err(fatal),
         }
+    }
+
+    /// Waits until nothing goes on through this process any more, once another one has the relay.
+    pub async fn lingers(&self) {
+        self.control.shared::<Upgrade>().lingers(&self.control).await;
     }
 
     /// Ends everything: receivers and publishers are told, sockets closed, threads joined. A thread that hangs is waited
@@ -123,6 +171,15 @@ impl Relay {
         let ended = self.threads.drain(..).map(|thread| (named(&thread), ends_well(thread)));
         ended.filter(|(_, well)| !well).map(|(name, _)| name).collect()
     }
+}
+
+/// Begins what runs beside the streams.
+async fn start_fronts(control: &Control, tasks: &mut Tasks) -> Result<(), ControlError> {
+    for front in control.fronts().iter() {
+        let started = front.start(control.clone()).await?;
+        started.into_iter().for_each(|task| tasks.run(format!("a task of {}", name(&**front)), task));
+    }
+    Ok(())
 }
 
 /// What a front is called in the code, without what it holds.
@@ -181,6 +238,15 @@ async fn supervise(mut supervisor: Supervisor, mut requests: mpsc::Receiver<Conf
             ConfigChange::Limits { stream, limits } => supervisor.set_limits(&stream, limits).await,
             ConfigChange::Adopt { stream, source } => supervisor.adopt(&stream, source).await,
             ConfigChange::Abandon { stream } => supervisor.abandon(&stream).await,
+            ConfigChange::Upgrade => {
+                let given = upgrade::give(supervisor.control()).await;
+                let is_over = given.is_ok();
+                let _ = reply.send(given);
+                if is_over {
+                    return std::future::pending().await;
+                }
+                continue;
+            }
             ConfigChange::Services { stream, elements, branches } => {
                 supervisor.set_services(&stream, elements, branches).await
             }

@@ -19,6 +19,18 @@ impl SessionToken {
     }
 }
 
+impl SessionToken {
+    /// Its two halves, for another process.
+    pub(crate) fn halves(self) -> (u64, u64) {
+        ((self.0 >> 64) as u64, self.0 as u64)
+    }
+
+    /// One of another process.
+    pub(crate) fn of((high, low): (u64, u64)) -> Self {
+        SessionToken(u128::from(high) << 64 | u128::from(low))
+    }
+}
+
 impl fmt::Display for SessionToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)

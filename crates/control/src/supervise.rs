@@ -26,6 +26,7 @@ use crate::pushes::PushOptions;
 use crate::receiver::{priority, timing};
 use crate::rules::{Decision, Rules};
 use crate::services::Trials;
+use crate::upgrade::Upgrade;
 use crate::workers::Owner;
 use reload::Pending;
 
@@ -59,17 +60,34 @@ impl Supervisor {
         }
     }
 
-    /// Makes everything that the configuration says.
+    /// The relay that it changes.
+    pub(crate) fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Makes links and streams as the configuration says, without their sources.
     ///
     /// # Errors
     /// The first thing that cannot be done, in words that name it.
-    pub(crate) async fn start(&mut self, config: &Config) -> Result<(), ControlError> {
+    pub(crate) async fn make(&mut self, config: &Config) -> Result<(), ControlError> {
         self.check_rings(config)?;
         for (name, link) in &config.links {
             self.control.links().put(self.control.workers(), name, link);
         }
         for name in renditions_first(config, config.streams.keys()) {
-            self.add_stream(name, &config.streams[name]).await?;
+            self.make_stream(name, &config.streams[name]).await?;
+        }
+        Ok(())
+    }
+
+    /// Begins their sources, and everything else that the configuration says.
+    ///
+    /// # Errors
+    /// The first thing that cannot be done, in words that name it.
+    pub(crate) async fn begin(&mut self, config: &Config) -> Result<(), ControlError> {
+        for name in renditions_first(config, config.streams.keys()) {
+            let source = self.prepare_source(name, &config.streams[name])?;
+            self.begin_source(name, source);
         }
         for sink in &config.sinks {
             self.add_sink(sink).await?;
@@ -221,7 +239,8 @@ impl Supervisor {
         let load = control.registry().load(control.workers().count());
         let least = load.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(worker, _)| worker);
         let link = config.link.as_ref().and_then(|link| control.links().get(&link.0).ok());
-        let worker = link.map_or(least, |link| link.worker);
+        let before = control.shared::<Upgrade>().place(name).filter(|worker| *worker < load.len());
+        let worker = before.unwrap_or_else(|| link.map_or(least, |link| link.worker));
         let owner = Owner { worker, stream: control.new_id() };
         let options = self.options(config);
         let renditions = config.source.renditions().iter().map(|name| Ok(control.entry(name)?.owner));
@@ -241,7 +260,7 @@ impl Supervisor {
         control.registry().insert(name.to_owned(), entry);
         let url = config.source.to_string();
         let (stream, name_there) = (owner.stream, name.to_owned());
-        control.workers().feed(&renditions, &owner, |replica_ends| {
+        control.workers().feed(&renditions, (&owner, false), |replica_ends| {
             control
                 .workers()
                 .tell(&owner, Command::AddStream { stream, name: name_there, url, options, replica_ends });

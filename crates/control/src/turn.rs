@@ -54,6 +54,11 @@ impl Turn {
         }
     }
 
+    /// When it began.
+    pub(crate) fn begun(&self) -> Time {
+        self.begun
+    }
+
     /// The same of a peer that was let in for it.
     pub(crate) fn of(self, grant: Option<&Grant>) -> Self {
         Turn { grant: grant.cloned(), ..self }

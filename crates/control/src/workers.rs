@@ -66,8 +66,14 @@ impl Workers {
         self.contexts.line(contexts, self.get(owner.worker).caller(owner.stream))
     }
 
-    /// Lets streams hand their packets to another one, whose worker is told of the queues first.
-    pub(crate) fn feed(&self, from: &[Owner], to: &Owner, tell: impl FnOnce(Vec<ReplicaEnd>)) {
+    /// Lets streams hand their packets to another one, whose worker is told of the queues first. `knows`: that stream has
+    /// all that has been before.
+    pub(crate) fn feed(
+        &self,
+        from: &[Owner],
+        (to, knows): (&Owner, bool),
+        tell: impl FnOnce(Vec<ReplicaEnd>),
+    ) {
         let queue = |owner: &Owner| {
             let upward = self.get(owner.worker).upward(owner.stream);
             self.get(to.worker).queue(to.stream, upward)
@@ -75,7 +81,7 @@ impl Workers {
         let (owner_ends, replica_ends): (Vec<_>, Vec<_>) = from.iter().map(queue).unzip();
         tell(replica_ends);
         for (owner, owner_end) in from.iter().zip(owner_ends) {
-            self.tell(owner, Command::Share { stream: owner.stream, owner_end });
+            self.tell(owner, Command::Share { stream: owner.stream, owner_end, knows });
         }
     }
 }

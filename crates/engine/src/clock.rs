@@ -1,6 +1,6 @@
 //! The one place that reads the clocks.
 
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use outflow_media::Time;
 
@@ -22,6 +22,19 @@ impl Clock {
     pub fn start() -> Self {
         let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Clock { zero: Instant::now(), ntp_at_zero: outflow_rtp::rtcp::ntp_time(wall) }
+    }
+
+    /// One that goes on with another process's: its zero on the monotonic clock of the system, in nanoseconds, and
+    /// the NTP time of that.
+    pub fn of(zero_ns: u64, ntp_at_zero: u64) -> Self {
+        let ago = Duration::from_nanos(probe().saturating_sub(zero_ns));
+        let now = Instant::now();
+        Clock { zero: now.checked_sub(ago).unwrap_or(now), ntp_at_zero }
+    }
+
+    /// Its zero on the monotonic clock of the system, in nanoseconds.
+    pub fn zero_ns(&self) -> u64 {
+        probe().saturating_sub(self.now().as_nanos())
     }
 
     /// When it was [`Time::ZERO`].

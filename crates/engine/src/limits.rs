@@ -181,6 +181,10 @@ pub const POLL_REST: Duration = Duration::from_secs(1);
 /// How often a worker says that it goes on, at least, though it has nothing to do.
 pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 
+/// How long a worker takes at most to finish what has come, when it is to stand still for an upgrade. One that has more
+/// to do is not handed over.
+pub const FINISH_WITHIN: Duration = Duration::from_millis(100);
+
 /// How often snapshots are made, at least.
 pub const SNAPSHOT_EVERY: Duration = Duration::from_millis(500);
 

@@ -10,8 +10,9 @@ use outflow_media::{Format, Track};
 use super::Supervisor;
 use crate::control::Control;
 use crate::limits::SDP_BYTES_MAX;
-use crate::publisher::PublishOptions;
+use crate::publisher::{PublishOptions, Publisher};
 use crate::task::Task;
+use crate::upgrade::Upgrade;
 
 /// A source that can begin.
 pub(super) enum Prepared {
@@ -36,6 +37,9 @@ impl Supervisor {
             }
             SourceUrl::Udp(at) | SourceUrl::Rtp(at) => at,
         };
+        if let Some(publisher) = self.control.shared::<Upgrade>().configured(name) {
+            return Ok(Prepared::Task(Box::pin(keep(publisher))));
+        }
         let Some((format, places)) = received(config)? else { return Ok(Prepared::Brought) };
         let bind = |(socket, track, role)| source_socket(at, socket, track, role);
         let sockets = places.into_iter().map(bind).collect::<Result<Vec<_>, _>>()?;
@@ -151,7 +155,7 @@ fn source_socket(
     role: SocketRole,
 ) -> Result<SourceSocket, ControlError> {
     let socket = bind_source(at, source.source, source.interface.as_deref())?;
-    Ok(SourceSocket { socket, track, role, from: source.source })
+    Ok(SourceSocket::new(socket, track, role, source.source))
 }
 
 /// Keeps a source that is read from sockets open until the stream is removed.
@@ -163,7 +167,12 @@ async fn keep_open(
     sockets: Vec<SourceSocket>,
 ) -> Result<(), ControlError> {
     let options = PublishOptions { format, peer, configured: true };
-    let _publisher = control.publish_sockets(&stream, options, sockets).await?;
+    keep(control.publish_sockets(&stream, options, sockets).await?).await;
+    Ok(())
+}
+
+/// Keeps a source open.
+async fn keep(_publisher: Publisher) {
     std::future::pending().await
 }
 

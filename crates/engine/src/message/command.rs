@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::{
     CloseReason, ControlError, Delivery, Peer, PeerPath, Receiver, ReceiverId, RtcpCounts, SessionState,
-    SourceId, SourceSpec, StreamId, WaitingRtcp, WriteSide,
+    SourceId, SourceSpec, StreamId, UpgradeCommand, WaitingRtcp, WriteSide,
 };
 use crate::context::Line;
 use crate::worker::{OwnerEnd, ReplicaEnd};
@@ -63,6 +63,8 @@ pub enum Command {
         stream: StreamId,
         /// The queue.
         owner_end: OwnerEnd,
+        /// Whether the other end has all that has been before.
+        knows: bool,
     },
     /// The stream has no receivers here: let its packets go, until it is replicated again.
     Rest {
@@ -235,6 +237,8 @@ pub enum Command {
         /// What is told.
         done: oneshot::Sender<()>,
     },
+    /// About the upgrade to another process.
+    Upgrade(UpgradeCommand),
     /// End, and all streams with you.
     Shutdown,
 }

@@ -53,6 +53,9 @@ pub enum ControlError {
     /// No such element.
     #[error("stream '{1}' has no element named '{0}': see its list of elements for the names")]
     UnknownElement(String, String),
+    /// Another process could not go on with the relay, which goes on as before.
+    #[error("the relay was not upgraded, and goes on as before: {0}")]
+    NotUpgraded(String),
     /// A configured number is reached.
     #[error("{what} are at their limit of {limit}: raise {key} in the configuration, or free some")]
     Limit {

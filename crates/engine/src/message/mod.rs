@@ -9,8 +9,10 @@ mod peer;
 mod receiver;
 mod receivers;
 mod rtcp;
+mod saved;
 mod source;
 mod state;
+mod upgrade;
 mod write_side;
 
 pub use command::{
@@ -27,9 +29,15 @@ pub use receiver::{
 pub use receivers::{ReceiverReport, ReceiverState, Receivers};
 pub(crate) use rtcp::Unread;
 pub use rtcp::{RtcpCounts, RtcpGate, WaitingRtcp};
-pub use source::{Feed, Ingest, LastMedia, SocketRole, SourceSocket, SourceSpec};
+pub use saved::{
+    Moved, SavedDestination, SavedFrom, SavedLive, SavedOut, SavedPorts, SavedReceiver, SavedRole,
+    SavedSocket, SavedTurn, SavedWorker,
+};
+pub(crate) use saved::{addresses, saved_addresses};
+pub use source::{Feed, Ingest, LastMedia, SocketHeard, SocketRole, SourceSocket, SourceSpec};
 pub use state::{
     BranchState, ElementState, LinkApplicationState, LinkState, RelayState, SessionState, SourceState,
     StreamPart, StreamState, WorkerState, named, together,
 };
+pub use upgrade::{Taken, TakenReceiver, UpgradeCommand};
 pub use write_side::WriteSide;

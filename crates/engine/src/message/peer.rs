@@ -45,6 +45,11 @@ pub trait Peer: Send + fmt::Debug {
 
     /// The relay ends it, and this is why. It is asked for datagrams once more, and dropped.
     fn close(&mut self, now: Time, why: &str);
+
+    /// It as a value, for its front in another process; none if it cannot go on there.
+    fn save(&self) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 /// Why a [`Peer`] wants to be called at a certain time.

@@ -1,6 +1,7 @@
 //! A source that begins its turn at a stream, and how its packets reach the worker.
 
-use std::net::IpAddr;
+use std::net::{AddrParseError, IpAddr};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,11 +11,13 @@ use outflow_packet::{DropReason, Incoming};
 use outflow_relay::Feedback;
 use tokio::sync::mpsc;
 
+use super::{SavedRole, SavedSocket};
+
 /// A source that begins its turn.
 #[derive(Debug)]
 pub struct SourceSpec {
-    /// What it carries.
-    pub format: Format,
+    /// What it carries; none if its turn began in another process, and the stream has it.
+    pub format: Option<Format>,
     /// What it is, for people.
     pub peer: String,
     /// How its packets come.
@@ -88,6 +91,42 @@ pub struct SourceSocket {
     pub role: SocketRole,
     /// Only packets from this address count, if it is known.
     pub from: Option<IpAddr>,
+    /// What was heard there by the process before.
+    pub heard: SocketHeard,
+}
+
+/// What was heard at a socket, as it is saved.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SocketHeard {
+    /// The sender: its address, when it sent last, and its SSRC.
+    pub sender: Option<(String, u64, Option<u32>)>,
+    /// Datagrams that the kernel has dropped, as it counts them.
+    pub overflows: u32,
+}
+
+impl SourceSocket {
+    /// A new one.
+    pub fn new(socket: std::net::UdpSocket, track: u8, role: SocketRole, from: Option<IpAddr>) -> Self {
+        SourceSocket { socket, track, role, from, heard: SocketHeard::default() }
+    }
+
+    /// One of the process before.
+    ///
+    /// # Errors
+    /// The address that it is for is none.
+    pub fn taken(saved: SavedSocket, socket: OwnedFd) -> Result<Self, AddrParseError> {
+        let SavedSocket { track, role, from, sender, overflows, .. } = saved;
+        let from = from.map(|from| from.parse()).transpose()?;
+        let role = match role {
+            SavedRole::Ts => SocketRole::Ts,
+            SavedRole::Rtp => SocketRole::Rtp,
+            SavedRole::Rtcp => SocketRole::Rtcp,
+        };
+        Ok(SourceSocket {
+            heard: SocketHeard { sender, overflows },
+            ..Self::new(socket.into(), track, role, from)
+        })
+    }
 }
 
 /// What comes in at a socket.

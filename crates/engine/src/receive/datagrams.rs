@@ -37,6 +37,18 @@ pub(crate) struct Arena {
     overflows: u32,
 }
 
+impl Arena {
+    /// One of a socket of which the kernel has counted so many dropped datagrams.
+    pub(crate) fn after(overflows: u32) -> Self {
+        Arena { overflows, ..Arena::default() }
+    }
+
+    /// How many the kernel has counted.
+    pub(crate) fn overflows(&self) -> u32 {
+        self.overflows
+    }
+}
+
 /// What receiving needs besides a socket and its arena; one for a thread.
 pub(crate) struct Receiver {
     spill: Vec<u8>,

@@ -4,7 +4,7 @@ mod batch;
 
 use std::io;
 use std::io::IoSlice;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use arrayvec::ArrayVec;
 use outflow_relay::buffer::Seq;
@@ -52,6 +52,11 @@ impl Connection {
         let descriptor =
             protocol.ok().and_then(|protocol| uring.add(to.as_fd(), protocol == Some(ipproto::TCP)));
         Connection { to, unsent: Vec::new(), is_socket, descriptor }
+    }
+
+    /// The same, to which this goes first.
+    pub(crate) fn after(self, unsent: Vec<u8>) -> Self {
+        Connection { unsent, ..self }
     }
 
     /// Closes it on this side.
@@ -109,6 +114,19 @@ impl Connection {
         }
         self.unsent.extend_from_slice(bytes);
         self.flush().is_some()
+    }
+
+    /// A descriptor of the same connection; none if control has one, too.
+    pub(crate) fn copied(&self) -> io::Result<Option<OwnedFd>> {
+        match &self.to {
+            WriteSide::Own(own) => own.try_clone().map(Some),
+            WriteSide::Shared(_) => Ok(None),
+        }
+    }
+
+    /// What waits to go before the next packet.
+    pub(crate) fn unsent(&self) -> &[u8] {
+        &self.unsent
     }
 
     /// Whether something waits to go before the next packet.

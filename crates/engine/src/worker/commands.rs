@@ -13,8 +13,8 @@ use super::source::LiveSource;
 use super::watch::Watched;
 use crate::limits::{COMMANDS_A_ROUND, WORK_ROUND};
 use crate::message::{
-    CloseReason, Command, ControlError, Feed, JoinSpec, Joined, Receiver, ReceiverId, RtcpGate, SourceId,
-    SourceSpec, StreamId, WriteSide,
+    CloseReason, Command, ControlError, Feed, JoinSpec, Joined, Receiver, ReceiverId, RtcpGate, SocketHeard,
+    SourceId, SourceSpec, StreamId, WriteSide,
 };
 use crate::receive::Arena;
 
@@ -33,7 +33,7 @@ impl Worker {
         self.bell.ring();
     }
 
-    fn command(&mut self, command: Command) {
+    pub(super) fn command(&mut self, command: Command) {
         let streams = &mut self.streams;
         match command {
             Command::AddStream { stream, name, url, options, replica_ends } => {
@@ -44,7 +44,9 @@ impl Worker {
                 streams.replicate((stream, owner), name, options, replica_ends);
                 self.look_again(stream);
             }
-            Command::Share { stream, owner_end } => streams.with(stream, |stream| stream.share(owner_end)),
+            Command::Share { stream, owner_end, knows } => {
+                streams.with(stream, |stream| stream.share(owner_end, knows));
+            }
             Command::Rest { stream } => streams.rest(self.clock.now(), stream),
             Command::RemoveStream { stream, reason } => self.remove_stream(stream, reason),
             Command::SetOptions { stream, options } => {
@@ -90,6 +92,7 @@ impl Worker {
             Command::Snapshots { every } => self.snapshot.set_every(every),
             // If nothing waits for it any more, there is nothing to tell.
             Command::Settle { done } => drop(done.send(())),
+            Command::Upgrade(command) => self.upgrade(command),
             Command::Shutdown => self.shut_down(),
         }
     }
@@ -140,18 +143,21 @@ impl Worker {
             Feed::Sockets(sockets, queue) => (queue, sockets),
         };
         let mut tokens = Vec::new();
-        for socket in sockets {
+        for mut socket in sockets {
             let entry = self
                 .watch
                 .add(&socket.socket, EventFlags::IN)
                 .map_err(|e| ControlError::system("waiting for a source's socket", &e))?;
             tokens.push(entry.key());
-            let (arena, sender) = (Box::new(Arena::default()), Sender::default());
+            let SocketHeard { sender, overflows } = core::mem::take(&mut socket.heard);
+            let (arena, sender) = (Box::new(Arena::after(overflows)), Sender::restore(sender));
             entry.insert(Watched::Source { stream: index, socket, arena, sender });
         }
         let opened = LiveSource::new(source, spec.peer, queue, tokens, (spec.feedback, spec.media));
         let stream = &mut self.streams[index];
-        stream.core.handle_source(now, spec.format);
+        if let Some(format) = spec.format {
+            stream.core.handle_source(now, format);
+        }
         stream.touched = true;
         if let Some(before) = stream.source.replace(opened) {
             self.close_sockets(&before);

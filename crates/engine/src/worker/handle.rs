@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 
 use outflow_privilege::{Part, keep};
@@ -15,7 +15,7 @@ use crate::bell::Bell;
 use crate::calls::{Caller, Callers, calls};
 use crate::clock::Clock;
 use crate::limits::PEER_PARCELS_MAX;
-use crate::message::{Command, ControlError, Demanders, StreamId, WorkerState};
+use crate::message::{Command, ControlError, Demanders, StreamId, UpgradeCommand, WorkerState};
 use crate::processors::Processors;
 use crate::receive::bind_pair;
 
@@ -34,8 +34,8 @@ pub struct WorkerHandle {
     /// Where datagrams are put for its peers.
     inbox: Inbox,
     states: Arc<arc_swap::ArcSwap<WorkerState>>,
-    /// Ports from which receivers that were told them are served: RTP, RTCP.
-    pub rtp_ports: (u16, u16),
+    /// Ports from which receivers that were told them are served: RTP, and in the lower half RTCP.
+    rtp_ports: AtomicU32,
 }
 
 impl WorkerHandle {
@@ -72,7 +72,7 @@ impl WorkerHandle {
             callers,
             inbox,
             states: Arc::clone(&states),
-            rtp_ports: ports,
+            rtp_ports: AtomicU32::new(packed(ports)),
         };
         let name = handle.name.clone();
         let (told, hears) = mpsc::sync_channel(1);
@@ -106,7 +106,7 @@ impl WorkerHandle {
     /// Gives a command. If the worker was told to end, there is nothing left to do it to; if it has ended unasked,
     /// that is told, and the process ends.
     pub fn send(&self, command: Command) {
-        if matches!(command, Command::Shutdown) {
+        if matches!(command, Command::Shutdown | Command::Upgrade(UpgradeCommand::Vanish { .. })) {
             self.is_to_end.store(true, Ordering::Relaxed);
         }
         if self.commands.send(command).is_ok() {
@@ -119,6 +119,17 @@ impl WorkerHandle {
     /// The name of its thread.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Ports from which receivers that were told them are served: RTP, RTCP.
+    pub fn rtp_ports(&self) -> (u16, u16) {
+        let packed = self.rtp_ports.load(Ordering::Relaxed);
+        ((packed >> 16) as u16, packed as u16)
+    }
+
+    /// It serves from these ports now.
+    pub fn set_rtp_ports(&self, ports: (u16, u16)) {
+        self.rtp_ports.store(packed(ports), Ordering::Relaxed);
     }
 
     /// What it says that it goes on by.
@@ -151,6 +162,10 @@ impl WorkerHandle {
     pub fn states(&self) -> Arc<WorkerState> {
         self.states.load_full()
     }
+}
+
+fn packed((rtp, rtcp): (u16, u16)) -> u32 {
+    u32::from(rtp) << 16 | u32::from(rtcp)
 }
 
 #[cfg(test)]

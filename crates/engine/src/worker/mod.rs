@@ -37,6 +37,7 @@ mod tasks;
 mod timers;
 mod transmit;
 mod udp_ports;
+mod upgrade;
 mod watch;
 
 use std::io;

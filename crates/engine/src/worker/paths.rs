@@ -1,5 +1,7 @@
 //! The ways by which packets leave a worker: UDP sockets with the fan-out, connections, and peers.
 
+mod save;
+
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
@@ -113,7 +115,7 @@ impl Paths {
         tracks: u8,
     ) -> Result<Out, ControlError> {
         match delivery {
-            Delivery::Bytes(_, framing) => Ok(Out::Stream { connection: None, framing }),
+            Delivery::Bytes(_, framing) => Ok(Out::Stream { connection: None, framing, unsent: Vec::new() }),
             Delivery::Peer(_, overhead) => Ok(Out::Peer { place: None, overhead }),
             Delivery::Datagrams(_, Ends::Negotiated(site, to)) => {
                 self.ports.negotiated(watch, receiver, &site, &to)
@@ -165,18 +167,18 @@ impl Paths {
         }
     }
 
-    /// A connection of this sink is there. Answers it, and its token.
+    /// A connection of this sink is there, and this is to go first. Answers it, and its token.
     pub(super) fn open_connection(
         &mut self,
         watch: &mut Watch,
         (stream, sink): (usize, SinkKey),
-        write_side: WriteSide,
+        (write_side, unsent): (WriteSide, Vec<u8>),
     ) -> io::Result<(Connection, usize)> {
         crate::send::prepare(&write_side);
         let entry = watch.add(&write_side, EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET)?;
         let token = entry.key();
         entry.insert(Watched::Connection { stream, sink });
-        Ok((Connection::new(write_side, &mut self.uring), token))
+        Ok((Connection::new(write_side, &mut self.uring).after(unsent), token))
     }
 
     /// A connection is of no use any more.
@@ -284,7 +286,7 @@ impl Paths {
                     send_one(socket, bytes, to);
                 }
             }
-            Out::Stream { connection: Some((connection, _)), framing } if !connection.has_unsent() => {
+            Out::Stream { connection: Some((connection, _)), framing, .. } if !connection.has_unsent() => {
                 if let Some(framed) = framing.rtcp(track, bytes) {
                     // A broken connection shows itself at the next packet.
                     connection.inject(&framed);

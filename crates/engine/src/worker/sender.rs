@@ -25,6 +25,18 @@ impl Sender {
         (self.last, self.ssrc) = (Some((from, now)), ssrc);
     }
 
+    /// It as it is saved: its address, when it sent last, and its SSRC.
+    pub(super) fn save(&self) -> Option<(String, u64, Option<u32>)> {
+        self.last.map(|(from, at)| (from.to_string(), at.as_nanos(), self.ssrc))
+    }
+
+    /// The same as it was.
+    pub(super) fn restore(saved: Option<(String, u64, Option<u32>)>) -> Self {
+        let parsed =
+            saved.and_then(|(from, at, ssrc)| Some((from.parse().ok()?, Time::from_nanos(at), ssrc)));
+        parsed.map_or_else(Sender::default, |(from, at, ssrc)| Sender { last: Some((from, at)), ssrc })
+    }
+
     /// Its address.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         self.last.map(|(from, _)| from)

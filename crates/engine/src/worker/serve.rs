@@ -265,11 +265,13 @@ impl Worker {
         key: SinkKey,
         write_side: WriteSide,
     ) -> std::io::Result<()> {
-        let opened = self.paths.open_connection(&mut self.watch, (index, key), write_side)?;
-        let before = match self.streams.get_mut(index).and_then(|stream| stream.sink_mut(key)) {
-            Some(LiveSink { out: Out::Stream { connection: place, .. }, .. }) => place.replace(opened),
-            _ => Some(opened),
+        let sink = self.streams.get_mut(index).and_then(|stream| stream.sink_mut(key));
+        let Some(LiveSink { out: Out::Stream { connection: place, unsent, .. }, .. }) = sink else {
+            return Ok(());
         };
+        let first = core::mem::take(unsent);
+        let opened = self.paths.open_connection(&mut self.watch, (index, key), (write_side, first))?;
+        let before = place.replace(opened);
         if let Some((connection, token)) = before {
             self.paths.close_connection(&mut self.watch, connection, token);
         }

@@ -170,12 +170,13 @@ impl Queues {
         }
     }
 
-    /// Hands over to one more worker from now on.
-    pub(super) fn share(&mut self, core: &mut Stream, mut owner_end: OwnerEnd) {
+    /// Hands over to one more worker from now on. `knows`: that has all that has been before.
+    pub(super) fn share(&mut self, core: &mut Stream, mut owner_end: OwnerEnd, knows: bool) {
         let Joining { before, introduction } = core.handle_replica();
         if !before.is_empty() {
             self.hand_over(core, before);
         }
+        let introduction = if knows { core.situation() } else { introduction };
         // A new queue is empty.
         let _ = owner_end.queue.push(Passed::Introduction(introduction));
         owner_end.reader.ring();
@@ -250,7 +251,7 @@ mod tests {
             let (mut owner, mut replica) = (stream(1), stream(2));
             owner.core.handle_source(Time::ZERO, h264());
             replica.queues.replica_ends.push(replica_end);
-            owner.share(owner_end);
+            owner.share(owner_end, false);
             let mut pair = Pair { owner, replica, sent: 0 };
             pair.drain();
             pair

@@ -52,7 +52,12 @@ pub(super) enum Out {
         own_socket: bool,
     },
     /// Through a connection, once it is there.
-    Stream { connection: Option<(Connection, usize)>, framing: Framing },
+    Stream {
+        connection: Option<(Connection, usize)>,
+        framing: Framing,
+        /// What is to go first, of the process before.
+        unsent: Vec<u8>,
+    },
     /// By a state machine of its own, once it is there: its place among those of the worker. Each packet takes so
     /// many bytes on the way beside its own and those of UDP.
     Peer { place: Option<usize>, overhead: usize },
@@ -71,7 +76,7 @@ impl Out {
 impl Connections for Vec<Option<LiveSink>> {
     fn connection(&mut self, key: SinkKey) -> Option<(&mut Connection, &Framing)> {
         match &mut self.get_mut(key.0)?.as_mut()?.out {
-            Out::Stream { connection: Some((connection, _)), framing } => Some((connection, framing)),
+            Out::Stream { connection: Some((connection, _)), framing, .. } => Some((connection, framing)),
             Out::Stream { connection: None, .. } | Out::Udp { .. } | Out::Peer { .. } => None,
         }
     }

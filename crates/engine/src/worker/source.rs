@@ -79,6 +79,11 @@ impl LiveSource {
         taken
     }
 
+    /// What its packets come through.
+    pub(super) fn into_queue(self) -> mpsc::Receiver<Ingest> {
+        self.queue
+    }
+
     /// Media came to its sockets.
     pub(super) fn media_came(&self, now: Time) {
         self.media.came(now);

@@ -188,9 +188,9 @@ impl LiveStream {
         self.queues.hand_over(&mut self.core, handed);
     }
 
-    /// Hands over to one more worker from now on.
-    pub(super) fn share(&mut self, owner_end: OwnerEnd) {
-        self.queues.share(&mut self.core, owner_end);
+    /// Hands over to one more worker from now on. `knows`: that has all that has been before.
+    pub(super) fn share(&mut self, owner_end: OwnerEnd, knows: bool) {
+        self.queues.share(&mut self.core, owner_end, knows);
     }
 
     /// Takes what its owner has handed over. Returns whether there may be more.

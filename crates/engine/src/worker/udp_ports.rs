@@ -4,6 +4,8 @@
 //! Receivers that asked at one address are served from there, as players take packets from nowhere else, and
 //! routers on the way may let none through.
 
+mod save;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -22,6 +24,8 @@ use crate::message::{ControlError, Destination, ReceiverId, TrackAddress, UdpSit
 use crate::receive::{PortPair, bind_pair_at, bind_pair_beside};
 use crate::send::udp::{UdpPort, UdpRoute};
 use crate::system::source_address;
+
+pub(super) use save::copy;
 
 /// The sink of a stream that reports from some address, and on which track.
 pub(super) type Reporter = (usize, SinkKey, u8);

@@ -43,9 +43,17 @@ async fn accept_all(
     // Kernels that do not know it wait as long as they do.
     let _ = outflow_socket::bound_back_off(&listener, BACK_OFF_MAX);
     let spare = door.admission().spare();
-    let (mut backoff, mut log) = (ACCEPT_AGAIN, Seldom::default());
+    let (mut backoff, mut log, mut holds) = (ACCEPT_AGAIN, Seldom::default(), door.holds_back());
     loop {
-        match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Ok(()) = holds.changed() => {
+                // The door is there as long as this is.
+                let _ = holds.wait_for(|held| !held).await;
+                continue;
+            }
+        };
+        match accepted {
             Ok((socket, peer)) => {
                 backoff.reset();
                 let are_scarce = spare.are_scarce(socket.as_raw_fd());

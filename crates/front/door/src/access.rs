@@ -30,6 +30,8 @@ pub struct Door {
     changes: watch::Sender<u64>,
     admission: Arc<Admission>,
     closed: AtomicBool,
+    /// Connections that come wait meanwhile.
+    holds: watch::Sender<bool>,
     failures: Mutex<Failures>,
     signed: Signed,
     hook: Hook,
@@ -51,6 +53,7 @@ impl Door {
             changes: watch::Sender::new(0),
             admission: Arc::default(),
             closed: AtomicBool::new(false),
+            holds: watch::Sender::new(false),
             failures: Mutex::new(Failures::new(Instant::now())),
             signed: Signed::new(),
             hook: Hook::new(),
@@ -73,6 +76,16 @@ impl Door {
     /// No peer is let in from now on, but to control: the relay is about to end. What is open stays so.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets connections wait that come, or no longer: another process may take them in.
+    pub fn hold(&self, holds: bool) {
+        self.holds.send_replace(holds);
+    }
+
+    /// Whether connections wait that come.
+    pub(crate) fn holds_back(&self) -> watch::Receiver<bool> {
+        self.holds.subscribe()
     }
 
     /// A place for a connection from `peer`.
@@ -151,7 +164,7 @@ impl Door {
             stream: request.stream.to_string(),
             token: request.token.clone().map(Secret::new),
             peer: request.peer.ip(),
-            protocol: request.protocol,
+            protocol: request.protocol.into(),
         };
         match self.hook.ask(&config, question).await {
             // The relay may have been told to end meanwhile.

@@ -32,6 +32,11 @@ impl Pass {
         Pass { right, peer, by }
     }
 
+    /// The right, which peer has it, and what that was let in by.
+    pub(crate) fn parts(&self) -> (Right, IpAddr, &By) {
+        (self.right, self.peer, &self.by)
+    }
+
     /// Whether these rules would give it, too; for a stream, if it is for one.
     pub(crate) fn holds(&self, stream: Option<&str>, rules: &Rules, today: Date) -> bool {
         let Pass { right, peer, by } = self;
@@ -85,6 +90,11 @@ pub(crate) enum By {
 impl Grant {
     pub(crate) fn new(right: Right, stream: StreamName, peer: IpAddr, by: By) -> Self {
         Grant(Arc::new(Granted { stream, pass: Pass::new(right, peer, by) }))
+    }
+
+    /// The same without the stream.
+    pub(crate) fn pass(&self) -> &Pass {
+        &self.0.pass
     }
 
     /// The stream that it is for.

@@ -16,6 +16,14 @@ use crate::refused::Refused;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamName(Box<str>);
 
+impl StreamName {
+    /// That of a stream that another process has had, if a stream can be called so.
+    pub(crate) fn of(name: String) -> Option<Self> {
+        check_name(&name).ok()?;
+        Some(StreamName(name.into()))
+    }
+}
+
 impl Deref for StreamName {
     type Target = str;
 

@@ -21,6 +21,9 @@ pub enum Right {
 }
 
 impl Right {
+    /// All of them.
+    pub(crate) const ALL: [Right; 4] = [Right::Publish, Right::Play, Right::Control, Right::Relay];
+
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {

@@ -146,6 +146,11 @@ impl Peers {
         }
     }
 
+    /// What the state machine at this place says of itself, if it can go on elsewhere.
+    pub(super) fn save(&self, place: usize) -> Option<Vec<u8>> {
+        self.all.get(place)?.peer.save()
+    }
+
     /// Gives packets to one. Answers how many it took.
     pub(super) fn write(
         &mut self,

@@ -1,5 +1,6 @@
 //! What the hook has said, and the sessions that it has let in. Without I/O.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -22,7 +23,7 @@ pub(crate) struct Question {
     pub(crate) stream: String,
     pub(crate) token: Option<Secret>,
     pub(crate) peer: IpAddr,
-    pub(crate) protocol: &'static str,
+    pub(crate) protocol: Cow<'static, str>,
 }
 
 /// The token stays out of logs.
@@ -186,7 +187,7 @@ mod tests {
             stream: "a".to_owned(),
             token: Some(Secret::new(token)),
             peer: IpAddr::from((0x0a00_0000 + host).to_be_bytes()),
-            protocol: "http",
+            protocol: "http".into(),
         }
     }
 

@@ -54,7 +54,7 @@ struct Asked<'a> {
     stream: &'a str,
     token: Option<&'a str>,
     address: String,
-    protocol: &'static str,
+    protocol: &'a str,
 }
 
 /// An answer as it comes.
@@ -100,6 +100,12 @@ impl Hook {
         let mut known = self.known();
         let due = known.good_until(&key).filter(|_| allows.is_some());
         Said::Yes(known.lease(question, key, due.unwrap_or_else(|| Instant::now() + HOOK_AGAIN)))
+    }
+
+    /// What a session keeps that another process has let in: the hook is asked for it soon.
+    pub(crate) fn lease_again(&self, question: Question) -> Arc<Lease> {
+        let key = question.key();
+        self.known().lease(question, key, Instant::now() + HOOK_AGAIN)
     }
 
     /// What the hook says to a question, once there is a place for it; that it says nothing is logged and counted.

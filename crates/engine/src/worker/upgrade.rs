@@ -1,0 +1,239 @@
+//! A worker hands over what it has to one of another process, or goes on with what another one had.
+//!
+//! It stands still meanwhile: it reads no socket, and commands wait that are not for this. Nothing that it has
+//! changes by being saved, so that it can go on as if nothing had been.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::RecvTimeoutError;
+
+use outflow_relay::{Report, SinkKey};
+use tokio::sync::mpsc;
+
+use super::Worker;
+use super::rate::Rate;
+use super::sink::LiveSink;
+use super::stream::LiveStream;
+use super::udp_ports::copy;
+use super::watch::Watched;
+use crate::limits::{BEAT_EVERY, FINISH_WITHIN};
+use crate::message::{
+    Command, ControlError, Ingest, Moved, ReceiverId, RtcpGate, SavedLive, SavedReceiver, SavedRole,
+    SavedSocket, SavedTurn, SavedWorker, SocketRole, SourceId, StreamId, Taken, TakenReceiver,
+    UpgradeCommand,
+};
+
+/// Why a worker cannot be saved.
+const BUSY: &str = "a worker is busy: try again when there is less to do";
+
+impl Worker {
+    /// Does its part of an upgrade.
+    pub(super) fn upgrade(&mut self, command: UpgradeCommand) {
+        if let UpgradeCommand::Stand { done } = command {
+            self.finish();
+            // A caller that does not wait any more lets it go on.
+            let _ = done.send(());
+            self.stand();
+        }
+    }
+
+    /// Stands still until it is told to go on, or to end.
+    fn stand(&mut self) {
+        let mut put_off = Vec::new();
+        loop {
+            let now = self.clock.now();
+            self.beat.strike(now);
+            self.beat.is_through(now);
+            match self.commands.recv_timeout(BEAT_EVERY) {
+                Ok(Command::Upgrade(UpgradeCommand::GoOn)) => break,
+                Ok(Command::Upgrade(UpgradeCommand::Vanish { queues })) => {
+                    let _ = queues.send(self.vanish());
+                    return;
+                }
+                Ok(Command::Upgrade(command)) => self.upgrade_standing(command),
+                // Where streams are, and what they hand to each other, is known before they go on.
+                Ok(command @ (Command::Replicate { .. } | Command::Share { .. })) => self.command(command),
+                Ok(command @ Command::Shutdown) => {
+                    put_off.push(command);
+                    break;
+                }
+                Ok(command) => put_off.push(command),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.running = false;
+                    return;
+                }
+            }
+        }
+        put_off.into_iter().for_each(|command| self.command(command));
+        self.bell.ring();
+    }
+
+    fn upgrade_standing(&mut self, command: UpgradeCommand) {
+        // Callers that have gone need no answer.
+        match command {
+            UpgradeCommand::Save { reply } => {
+                let failed = |error| ControlError::system("copying descriptors for the new process", &error);
+                let busy = || ControlError::NotUpgraded(BUSY.to_owned());
+                let saved = if self.finish() { self.save().map_err(failed) } else { Err(busy()) };
+                drop(reply.send(saved));
+            }
+            UpgradeCommand::TakePorts { ports, reply } => {
+                let failed = |error| ControlError::system("taking over the UDP ports", &error);
+                drop(reply.send(self.paths.take_ports(&mut self.watch, ports).map_err(failed)));
+            }
+            UpgradeCommand::Take { stream, taken, reply } => drop(reply.send(self.take(stream, *taken))),
+            UpgradeCommand::Stand { done } => drop(done.send(())),
+            UpgradeCommand::GoOn | UpgradeCommand::Vanish { .. } => {}
+        }
+    }
+
+    /// Does all that is to be done with what has come. Answers whether that is all.
+    fn finish(&mut self) -> bool {
+        let until = self.clock.now() + FINISH_WITHIN;
+        while self.clock.now() < until {
+            self.calls.take(&mut self.called);
+            let is_more = self.streams.take_put_down(&self.clock, &mut self.called);
+            self.plan();
+            self.work();
+            if !is_more && self.tasks.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Ends, and lets all sockets go that another process has, too.
+    fn vanish(&mut self) -> Vec<(SourceId, mpsc::Receiver<Ingest>)> {
+        self.running = false;
+        let mut queues = Vec::new();
+        let mut next = 0;
+        while let Some(index) = self.streams.next_from(next) {
+            next = index + 1;
+            let Some(source) = self.streams[index].source.take() else { continue };
+            if source.sockets().is_empty() {
+                queues.push((source.id(), source.into_queue()));
+            }
+        }
+        queues
+    }
+
+    fn save(&mut self) -> io::Result<SavedWorker> {
+        let mut saved = SavedWorker { ports: self.paths.save_ports(&self.watch)?, streams: Vec::new() };
+        let mut next = 0;
+        while let Some(index) = self.streams.next_from(next) {
+            next = index + 1;
+            saved.streams.push(self.save_stream(&self.streams[index])?);
+        }
+        Ok(saved)
+    }
+
+    fn save_stream(&self, stream: &LiveStream) -> io::Result<Moved<SavedLive>> {
+        let mut descriptors = Vec::new();
+        let mut receivers = Vec::new();
+        for sink in stream.sinks.iter().flatten() {
+            receivers.push(SavedReceiver {
+                id: sink.id,
+                kind: sink.kind.to_owned(),
+                to: sink.to.clone(),
+                name: sink.name.clone(),
+                token: sink.token.clone(),
+                out: self.paths.save_out(&sink.out, &mut descriptors)?,
+            });
+        }
+        let source = stream.source.as_ref().map(|source| {
+            let tokens = source.sockets().iter();
+            let sockets = tokens.filter_map(|token| self.save_socket(*token, &mut descriptors));
+            let sockets = sockets.collect::<io::Result<Vec<_>>>()?;
+            Ok::<_, io::Error>(SavedTurn { id: source.id(), peer: source.peer().to_owned(), sockets })
+        });
+        let value = SavedLive {
+            name: stream.name.clone(),
+            is_owner: stream.owner == stream.id,
+            core: stream.core.save(),
+            receivers,
+            source: source.transpose()?,
+        };
+        Ok(Moved { value, descriptors })
+    }
+
+    fn save_socket(&self, token: usize, descriptors: &mut Vec<OwnedFd>) -> Option<io::Result<SavedSocket>> {
+        let Watched::Source { socket, arena, sender, .. } = self.watch.get(token)? else { return None };
+        let descriptor = descriptors.len() as u32;
+        match copy(&socket.socket) {
+            Ok(copied) => descriptors.push(copied),
+            Err(error) => return Some(Err(error)),
+        }
+        Some(Ok(SavedSocket {
+            descriptor,
+            track: socket.track,
+            role: match socket.role {
+                SocketRole::Ts => SavedRole::Ts,
+                SocketRole::Rtp => SavedRole::Rtp,
+                SocketRole::Rtcp => SavedRole::Rtcp,
+            },
+            from: socket.from.map(|from| from.to_string()),
+            sender: sender.save(),
+            overflows: arena.overflows(),
+        }))
+    }
+
+    /// Goes on with a stream of another process: nothing is sent before the worker goes on.
+    fn take(&mut self, id: StreamId, taken: Taken) -> Result<(), ControlError> {
+        let index = self.streams.find(id)?;
+        let now = self.clock.now();
+        let Taken { live: Moved { value, descriptors }, receivers } = taken;
+        let mut descriptors: Vec<_> = descriptors.into_iter().map(Some).collect();
+        let stream = &mut self.streams[index];
+        let keys = stream.core.restore(now, value.core).map_err(|unfit| stream.unsupported(&unfit))?;
+        stream.touched = true;
+        let saved = value.receivers.into_iter().zip(receivers);
+        let mut saved: BTreeMap<ReceiverId, _> =
+            saved.map(|(saved, more)| (saved.id, (saved, more))).collect();
+        for (receiver, key) in keys {
+            match saved.remove(&receiver) {
+                Some(receiver) => self.take_receiver((index, key), receiver, &mut descriptors)?,
+                None => self.streams[index].core.handle_leave(now, key),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_receiver(
+        &mut self,
+        (index, key): (usize, SinkKey),
+        (saved, more): (SavedReceiver, TakenReceiver),
+        descriptors: &mut [Option<OwnedFd>],
+    ) -> Result<(), ControlError> {
+        let failed = |error| ControlError::system("taking over a receiver", &error);
+        let SavedReceiver { id, to, name, token, out, .. } = saved;
+        let TakenReceiver { kind, rtcp, closed } = more;
+        let (out, connection) = self.paths.take_out(&mut self.watch, id, out, descriptors).map_err(failed)?;
+        let link = self.streams[index].core.spec(key).and_then(|spec| spec.link);
+        let behind = link.and_then(|link| self.links.behind(link, &out, &to));
+        self.paths.enter(&out, (index, key));
+        let sink = LiveSink {
+            id,
+            kind,
+            to,
+            name,
+            token,
+            closed,
+            out,
+            behind,
+            reports: Vec::new(),
+            rtcp: RtcpGate::new(rtcp),
+            sent_bytes: Rate::default(),
+            wants: None,
+        };
+        let stream = &mut self.streams[index];
+        stream.put(key, sink);
+        // What it has waited for may have come meanwhile.
+        stream.core.handle_report(key, Report::Writable);
+        if let Some(connection) = connection {
+            self.connect(index, key, connection).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
