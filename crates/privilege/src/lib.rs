@@ -3,12 +3,14 @@
 //! Capabilities belong to threads, and a thread begins with those of the one that starts it. So the process gives up
 //! first what no part of it needs ([`confine`]), then each thread what it does not need any more ([`keep`],
 //! [`give_up`]). Programs are started from a thread that has nothing ([`spawn`]); what a thread has given up, none that
-//! it starts can get back, and no program either. What is needed again and again, a helper does ([`start_helper`]).
+//! it starts can get back, and no program either. What is needed again and again, a helper does ([`start_helper`]);
+//! what is to begin with all that the relay began with, a starter starts ([`start_starter`]).
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a driver owns threads")]
 
 mod child;
 mod helper;
+mod starter;
 
 use std::io;
 
@@ -20,6 +22,7 @@ use rustix::thread::{
 
 pub use child::{Bounds, environment, spawn};
 pub use helper::{Buffer, Deed, Neighbour, choose_table, confirm, enlarge, has_helper, serve, start_helper};
+pub use starter::{ask, has_starter, serve_starter, start_starter};
 
 /// What a thread needs after the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
