@@ -46,6 +46,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod upgrade;
 mod workers;
 
 pub use change::{Changed, StreamLimits};
@@ -69,3 +70,4 @@ pub use relay::Relay;
 pub use session::SessionToken;
 pub use task::Task;
 pub use turn::EndedTurns;
+pub use upgrade::{Ended, Upgraded, hand_over};

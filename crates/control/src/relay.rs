@@ -10,6 +10,7 @@ use outflow_engine::limits::SNAPSHOT_EVERY;
 use outflow_engine::message::{Command, ControlError, RelayState, demands, together};
 use outflow_engine::system::{Usage, rss_bytes};
 use outflow_engine::{Clock, Processors, WorkerHandle};
+use outflow_handover::Line;
 use outflow_vital::{Fatal, Vital};
 use tokio::sync::{mpsc, watch};
 
@@ -21,6 +22,7 @@ use crate::limits::{END_LOOK, END_WITHIN, REPLICA_LINGER};
 use crate::shedding;
 use crate::supervise::Supervisor;
 use crate::tasks::Tasks;
+use crate::upgrade::Ended;
 use crate::workers::{Owner, Workers};
 
 /// A running relay.
@@ -41,7 +43,9 @@ impl Relay {
         config: Config,
         path: Option<PathBuf>,
         fronts: Vec<Arc<dyn Front>>,
+        from: Option<Line>,
     ) -> Result<Self, ControlError> {
+        drop(from);
         outflow_engine::system::raise_descriptor_limit();
         let clock = Clock::start();
         let processors = Processors::of(&config.limits)?;
@@ -97,13 +101,16 @@ impl Relay {
     /// # Errors
     /// Something has ended without which the relay cannot go on, a worker for example. The process should end then,
     /// with that reason.
-    pub async fn ended(&mut self) -> Result<(), Fatal> {
+    pub async fn ended(&mut self) -> Result<Ended, Fatal> {
         tokio::select! {
-            () = self.control.health().ending().over(self.control.watch()) => Ok(()),
+            () = self.control.health().ending().over(self.control.watch()) => Ok(Ended::AsTold),
             fatal = self.vital.fatal() => Err(fatal),
             fatal = self.tasks.ended() => Err(fatal),
         }
     }
+
+    /// Waits until nothing goes on by this process any more, once it was handed over.
+    pub async fn lingers(&self) {}
 
     /// Ends everything: receivers and publishers are told, sockets closed, threads joined. A thread that hangs is waited
     /// for no longer than [`END_WITHIN`]. Returns the names of threads that have not ended, or not well.

@@ -77,6 +77,9 @@ pub enum ControlError {
     /// The relay is shutting down.
     #[error("the relay is shutting down")]
     ShuttingDown,
+    /// The relay was not handed over to another process; it goes on as before.
+    #[error("{0}")]
+    NotUpgraded(String),
     /// The configuration could not be loaded; nothing was changed.
     #[error("{0}")]
     Configuration(String),
