@@ -64,6 +64,12 @@ pub trait Front: Debug + Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
+    /// Why another process could not begin with what this configuration says while this one runs; none if it could.
+    fn stays(&self, config: &Config) -> Option<&'static str> {
+        let _ = config;
+        None
+    }
+
     /// What the parts are called that its tasks give of their connections for an upgrade; none if they give none.
     fn parts(&self) -> Option<&'static str> {
         None

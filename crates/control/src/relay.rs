@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use outflow_config::Config;
 use outflow_engine::limits::SNAPSHOT_EVERY;
-use outflow_engine::message::{Command, ControlError, RelayState, demands, together};
+use outflow_engine::message::{Command, ControlError, Demanders, RelayState, demands, together};
 use outflow_engine::system::{Usage, rss_bytes};
 use outflow_engine::{Clock, Processors, WorkerHandle};
 use outflow_handover::Line;
@@ -74,56 +74,43 @@ impl Relay {
     ) -> Result<Self, ControlError> {
         outflow_engine::system::raise_descriptor_limit();
         let clock = old.map_or_else(Clock::start, Old::clock);
-        let processors = Processors::of(&config.limits)?;
-        processors.clear()?;
         let vital = Vital::default();
-        let (mut workers, mut threads) = (Vec::new(), Vec::new());
         let (told, wanted) = demands();
-        for number in 0..processors.workers {
-            let place = (number, processors.clone());
-            let (worker, thread) = WorkerHandle::start(place, (clock, vital.clone()), &config, told.clone())?;
-            workers.push(worker);
-            threads.push(thread);
-        }
+        let (workers, threads, processors) = start_workers(&config, (clock, &vital), &told)?;
         let (state_told, state) = watch::channel(Arc::default());
         let (changes, requests) = mpsc::channel(4);
         let known = (clock, Fronts::new(fronts), old.map_or(1, Old::next_id));
         let workers = Workers::new(workers, vital.clone());
         let control = Control::new(workers, Arc::new(config.clone()), state, changes, wanted, known);
         control.fronts().iter().for_each(|front| front.attach(&control));
-        let mut tasks = Tasks::default();
-        tasks.run("the control task", show(control.clone(), clock, state_told));
-        tasks.run("the task that tends replicas", tend(control.clone()));
-        tasks.run("the task that watches grants", grants::watch(control.clone()));
-        tasks.run("the task that asks the hook", outflow_door::ask_again(control.door().clone()));
-        tasks.run("the task that keeps keys", outflow_door::keep_keys(control.door().clone()));
-        tasks.run("the task that looks for overload", shedding::watch(control.clone()));
+        let mut tasks = watching(&control, show(control.clone(), clock, state_told));
         let mut supervisor = Supervisor::new(control.clone(), clock, path, processors.have_room());
         match old {
-            None => start_fronts(&control, &mut tasks).await?,
+            None => {
+                start_fronts(&control, &mut tasks).await?;
+                supervisor.make(&config).await?;
+                supervisor.begin(&config).await?;
+                for front in control.fronts().iter() {
+                    listen(&**front, &control, &mut tasks).await?;
+                }
+            }
             Some(old) => {
-                // It has what fronts start with for as long as it runs.
                 old.begin(&control)?;
                 supervisor.make(&config).await?;
                 old.go_on(&control).await?;
                 upgrade::run(&control);
-                start_fronts(&control, &mut tasks).await?;
+                // The old process has had until now what fronts start with. There is none any more to go back to.
+                report(start_fronts(&control, &mut tasks).await);
+                report(supervisor.begin(&config).await);
+                for front in control.fronts().iter() {
+                    report(listen(&**front, &control, &mut tasks).await);
+                }
+                control.shared::<Upgrade>().let_go_of_the_rest();
             }
         }
         // If no front fetches streams, the levels that receivers want are not kept.
         drop(control.take_demands());
-        if old.is_none() {
-            supervisor.make(&config).await?;
-        }
-        supervisor.begin(&config).await?;
         tasks.run("the task that changes the configuration", supervise(supervisor, requests));
-        for front in control.fronts().iter() {
-            let listening = front.listen(control.clone()).await?;
-            listening
-                .into_iter()
-                .for_each(|task| tasks.run(format!("a listener of {}", name(&**front)), task));
-        }
-        control.shared::<Upgrade>().let_go_of_the_rest();
         Ok(Relay { control, threads, tasks, vital })
     }
 
@@ -148,8 +135,10 @@ impl Relay {
         }
     }
 
-    /// Waits until nothing goes on through this process any more, once another one has the relay.
-    pub async fn lingers(&self) {
+    /// Waits until nothing goes on through this process any more, once another one has the relay. Fronts and all that
+    /// looks after the relay end here.
+    pub async fn lingers(&mut self) {
+        self.tasks.abort();
         self.control.shared::<Upgrade>().lingers(&self.control).await;
     }
 
@@ -171,6 +160,52 @@ impl Relay {
         let ended = self.threads.drain(..).map(|thread| (named(&thread), ends_well(thread)));
         ended.filter(|(_, well)| !well).map(|(name, _)| name).collect()
     }
+}
+
+/// Says what could not be begun after an upgrade: the relay goes on without it.
+fn report(begun: Result<(), ControlError>) {
+    if let Err(error) = begun {
+        tracing::error!(%error, "not as configured after the upgrade; reload to try again");
+    }
+}
+
+/// Workers, their threads, and which processors they have.
+type Threads = (Vec<WorkerHandle>, Vec<JoinHandle<()>>, Processors);
+
+fn start_workers(
+    config: &Config,
+    (clock, vital): (Clock, &Vital),
+    told: &Demanders,
+) -> Result<Threads, ControlError> {
+    let processors = Processors::of(&config.limits)?;
+    processors.clear()?;
+    let (mut workers, mut threads) = (Vec::new(), Vec::new());
+    for number in 0..processors.workers {
+        let place = (number, processors.clone());
+        let (worker, thread) = WorkerHandle::start(place, (clock, vital.clone()), config, told.clone())?;
+        workers.push(worker);
+        threads.push(thread);
+    }
+    Ok((workers, threads, processors))
+}
+
+/// The tasks that look after what is there, whatever the fronts.
+fn watching(control: &Control, show: impl Future<Output = ()> + Send + 'static) -> Tasks {
+    let mut tasks = Tasks::default();
+    tasks.run("the control task", show);
+    tasks.run("the task that tends replicas", tend(control.clone()));
+    tasks.run("the task that watches grants", grants::watch(control.clone()));
+    tasks.run("the task that asks the hook", outflow_door::ask_again(control.door().clone()));
+    tasks.run("the task that keeps keys", outflow_door::keep_keys(control.door().clone()));
+    tasks.run("the task that looks for overload", shedding::watch(control.clone()));
+    tasks
+}
+
+/// A front opens its listeners.
+async fn listen(front: &dyn Front, control: &Control, tasks: &mut Tasks) -> Result<(), ControlError> {
+    let listening = front.listen(control.clone()).await?;
+    listening.into_iter().for_each(|task| tasks.run(format!("a listener of {}", name(front)), task));
+    Ok(())
 }
 
 /// Begins what runs beside the streams.

@@ -1,7 +1,7 @@
 //! What another process has to know of streams, receivers and publishers.
 
 use outflow_door::Grant;
-use outflow_engine::message::{ControlError, ReceiverId, SourceId, StreamId};
+use outflow_engine::message::{ControlError, ReceiverId, StreamId};
 use outflow_relay::StreamOptions;
 
 use super::Registry;
@@ -89,10 +89,5 @@ impl Registry {
     /// What a stream is like, and where it is.
     pub(crate) fn options(&self, stream: &str) -> Option<(Owner, StreamOptions)> {
         self.get(stream).map(|entry| (entry.owner, entry.options))
-    }
-
-    /// The turn of this number, if a publisher still has it.
-    pub(crate) fn turn(&self, stream: &str, source: SourceId) -> Option<Turn> {
-        self.get(stream)?.publisher.filter(|turn| turn.source == source)
     }
 }

@@ -43,6 +43,10 @@ type Piped = BTreeMap<SourceId, UnixStream>;
 /// # Errors
 /// Why it was not handed over.
 pub(crate) async fn give(control: &Control) -> Result<Changed, ControlError> {
+    let config = control.config();
+    if let Some(why) = control.fronts().iter().find_map(|front| front.stays(&config)) {
+        return Err(ControlError::NotUpgraded(format!("{why}: drain the relay, and start the new one")));
+    }
     let (line, successor) = call(control).await?;
     let began = Instant::now();
     let upgrade = control.shared::<Upgrade>();

@@ -57,7 +57,7 @@ pub(super) async fn write(mut queue: mpsc::Receiver<Ingest>, to: StdUnixStream) 
     let mut to = UnixStream::from_std(to)?;
     while let Some(ingest) = queue.recv().await {
         let (kind, track, bytes) = match ingest {
-            Ingest::Media { track, bytes } => (MEDIA, track, Bytes::from(bytes)),
+            Ingest::Media { track, bytes } => (MEDIA, track, bytes.freeze()),
             Ingest::Rtcp { track, bytes } => (RTCP, track, bytes),
             Ingest::Dropped { packets, .. } => (DROPPED, 0, Bytes::copy_from_slice(&packets.to_be_bytes())),
         };

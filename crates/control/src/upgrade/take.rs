@@ -306,7 +306,8 @@ fn hand_on(control: &Control, Connections { parts }: Connections) {
     for (front, part) in parts {
         by_front.entry(front).or_default().push(part);
     }
-    for (source, from) in { upgrade.kept().take_pipes() } {
+    let pipes = upgrade.kept().take_pipes();
+    for (source, from) in pipes {
         pipe::begin(control, &upgrade, source, from);
     }
     for part in by_front.remove(pipe::FRONT).unwrap_or_default() {

@@ -25,6 +25,10 @@ impl Worker {
         for _ in 0..COMMANDS_A_ROUND {
             let Ok(command) = self.commands.try_recv() else { return };
             self.command(command);
+            // What another process has is not touched any more.
+            if !self.running {
+                return;
+            }
             if self.clock.now() >= until {
                 break;
             }

@@ -9,6 +9,7 @@ use outflow_engine::message::ControlError;
 use tokio::sync::mpsc;
 
 use crate::handle::{Ask, Attached, Handle};
+use crate::settings::Multicast;
 use crate::{metrics, pages, settings, task};
 
 /// Multicast by IGMP and DVMRP: `[multicast]`.
@@ -39,6 +40,11 @@ impl Front for Groups {
         let asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner).take();
         let run = |asks| Box::pin(task::run(control, asks)) as Task<()>;
         Box::pin(std::future::ready(Ok(asks.map(run).into_iter().collect())))
+    }
+
+    fn stays(&self, config: &Config) -> Option<&'static str> {
+        // The system has one router of a table.
+        config.section::<Multicast>().is_on().then_some("it is a router of multicast")
     }
 
     fn configure(&self, config: Arc<Config>) -> Task<Result<(), ControlError>> {

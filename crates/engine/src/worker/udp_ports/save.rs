@@ -26,7 +26,7 @@ impl UdpPorts {
 
     /// The pairs, as they are saved.
     pub(in crate::worker) fn save(&self, watch: &Watch) -> io::Result<Moved<Vec<SavedPorts>>> {
-        let mut saved = Moved::default();
+        let mut saved = Moved { value: Vec::new(), descriptors: Vec::new() };
         for (pair, port) in self.pairs() {
             let Some(rtcp) = self.report_socket(watch, port) else { continue };
             saved.descriptors.push(copy(&self.all[port].socket)?);
