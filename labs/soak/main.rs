@@ -1,9 +1,10 @@
 //! Is anything lost, and does anything grow, when a relay has many busy days one after the other? A relay with three
-//! streams and 200 viewers of all kinds that stay. Others come and go, configurations are loaded, and faults happen, one
-//! or two at a time: all by chance from a seed, at ten times the rate of a busy day. Told are the packets that were lost
-//! by viewers that stay and that no fault concerned, and what the relay has more of at the end than after the first
-//! half hour (of short runs: after the first quarter): resident memory, descriptors, entries of the kernel's tables
-//! (BPF maps) that are not blank. For both looks all leave that come and go.
+//! streams and 200 viewers of all kinds that stay. Others come and go, configurations are loaded, other processes take
+//! over (upgrades), and faults happen, one or two at a time: all by chance from a seed, at ten times the rate of a busy
+//! day, upgrades at more. Told are the packets that were lost by viewers that stay and that no fault concerned, and
+//! what the relay has more of at the end than after the first half hour (of short runs: after the first quarter):
+//! resident memory, descriptors, entries of the kernel's tables (BPF maps) that are not blank. For both looks all leave
+//! that come and go.
 //!
 //! Faults are those of `labs/chaos` without those that end the relay: another process begins with nothing. Should a
 //! fault leave damage, all are started again (`restarts`), and growth is counted from that moment on.
@@ -101,6 +102,8 @@ fn lab(arguments: &Arguments) -> Result<Value> {
         "joins": soak.life.joins,
         "joins_refused": soak.life.refused,
         "reloads": soak.life.reloads,
+        "upgrades": soak.life.upgrades,
+        "upgrades_failed": soak.life.upgrades_failed,
         "restarts": soak.stage.restarts,
         "viewers": VIEWERS,
         "seed": arguments.seed,
@@ -119,7 +122,7 @@ struct Soak<'p> {
 }
 
 impl Soak<'_> {
-    /// Quiet times and faults by turns, until this time is over. Upgrades belong here, too, once there are some.
+    /// Quiet times and faults by turns, until this time is over.
     fn pass(&mut self, faults: &[&Fault], time: Duration) -> Result<()> {
         let began = Instant::now();
         let left = || time.saturating_sub(began.elapsed());
@@ -136,9 +139,10 @@ impl Soak<'_> {
 
     fn play(&mut self, faults: &[&Fault], time: Duration) -> Result<()> {
         let life = &mut self.life;
-        // A reload would undo what a fault has loaded.
-        let reloads = faults.is_empty();
-        let noticed = self.stage.play(faults, time, &mut |scene| life.go_on(scene, reloads))?;
+        // A reload would undo what a fault has loaded, and another process does not have what a fault has done to the
+        // one before.
+        let is_quiet = faults.is_empty();
+        let noticed = self.stage.play(faults, time, &mut |scene| life.go_on(scene, is_quiet))?;
         if noticed.lost > 0 || !faults.is_empty() {
             let names: Vec<_> = faults.iter().map(|fault| fault.name).collect();
             progress(format!("{names:?}, for {time:.1?}: {}", noticed.figures()));

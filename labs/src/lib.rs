@@ -22,6 +22,7 @@ pub mod relay;
 pub mod scene;
 pub mod search;
 pub mod stolen;
+mod successor;
 pub mod svc;
 pub mod trouble;
 pub mod wavelet;

@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
 
 use crate::cage::Cage;
 use crate::net::Namespace;
+use crate::successor::runs;
 
 /// How much of a program's output an error shows.
 const SHOWN: usize = 4_000;
@@ -92,6 +93,17 @@ impl Program {
     pub fn words(line: &str) -> Self {
         let mut words = line.split_whitespace();
         Self::new(words.next().unwrap_or_default()).args(words)
+    }
+
+    /// The same, run from this file.
+    pub fn at(mut self, file: &Path) -> Self {
+        self.line[0] = file.display().to_string();
+        self
+    }
+
+    /// The file or name that it is run by.
+    pub(crate) fn name(&self) -> &str {
+        &self.line[0]
     }
 
     /// Adds one argument.
@@ -205,7 +217,7 @@ impl Program {
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start `{}`", self.shown()))?;
-        Ok(Running { child, stdout, stderr, shown: self.shown(), until: self.until })
+        Ok(Running { child, successor: None, stdout, stderr, shown: self.shown(), until: self.until })
     }
 
     /// Starts it and waits until it has ended well.
@@ -214,10 +226,12 @@ impl Program {
     }
 }
 
-/// A program that was started. Dropping it kills it and all that it started.
+/// A program that was started. Dropping it kills it and all that it started, and the process that goes on for it.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
+    /// The process that goes on with what it did, if another one does.
+    successor: Option<Pid>,
     stdout: File,
     stderr: File,
     shown: String,
@@ -234,9 +248,14 @@ pub struct Finished {
 }
 
 impl Running {
-    /// Its process id, which is also that of its process group.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.successor.map_or(self.child.id(), |successor| successor.as_raw().cast_unsigned())
+    }
+
+    /// Another process goes on with what this one did, for the same program: from now on all this is about that one.
+    pub(crate) fn follow(&mut self, successor: u32) {
+        self.successor = Some(Pid::from_raw(successor.cast_signed()));
     }
 
     /// Its standard output so far.
@@ -290,13 +309,16 @@ impl Running {
 
     /// Processor time that it has taken so far, user's and system's, all its threads together.
     pub fn processor_time(&self) -> Result<Duration> {
-        let clock = clock_getcpuclockid(Pid::from_raw(self.child.id().cast_signed()))?;
+        let clock = clock_getcpuclockid(Pid::from_raw(self.pid().cast_signed()))?;
         Ok(Duration::from(clock.now()?))
     }
 
     /// Whether it still runs.
     pub fn alive(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+        match self.successor {
+            Some(_) => runs(self.pid()),
+            None => matches!(self.child.try_wait(), Ok(None)),
+        }
     }
 
     /// A program that it has started whose command line contains this.
@@ -319,12 +341,13 @@ impl Running {
         Ok(std::fs::read_dir(format!("/proc/{}/fd", self.pid()))?.count())
     }
 
-    /// Sends a signal to it and to what it started.
+    /// Sends a signal to it and to what it started; to one that goes on for another, alone.
     pub fn signal(&self, signal: Signal) -> Result<()> {
-        killpg(self.group(), signal).with_context(|| format!("cannot signal `{}`", self.shown))
+        let sent = self.successor.map_or_else(|| killpg(self.group(), signal), |pid| kill(pid, signal));
+        sent.with_context(|| format!("cannot signal `{}`", self.shown))
     }
 
-    /// Waits for its end; beyond `within` it is killed and an error says so.
+    /// Waits for the end of the process that was started; beyond `within` it is killed and an error says so.
     pub fn wait(&mut self, within: Duration) -> Result<ExitStatus> {
         let until = Instant::now() + within;
         loop {
@@ -377,6 +400,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let _gone_already = killpg(self.group(), Signal::SIGKILL);
+        let _gone_already = self.successor.map(|pid| kill(pid, Signal::SIGKILL));
         let _waited_for = self.child.wait();
     }
 }
@@ -421,6 +445,24 @@ mod tests {
         let thread = program.thread("s").expect("it runs");
         assert_eq!(thread, Some(Pid::from_raw(program.pid().cast_signed())), "the one that there is");
         assert_eq!(program.thread("worker-").expect("it runs"), None);
+    }
+
+    #[test]
+    fn a_process_that_goes_on_for_a_program_is_alive_without_it_and_gone_with_it() {
+        let line = "setsid sh -c 'echo $$; exec sleep 303' & exit 0";
+        let mut program = Program::new("sh").args(["-c", line]).start().expect("it starts");
+        let until = Instant::now() + Duration::from_secs(20);
+        while program.alive() || !program.stdout().ends_with('\n') {
+            assert!(Instant::now() < until, "it has started no other");
+        }
+        let successor = program.stdout().trim().parse().expect("a process");
+        program.follow(successor);
+        assert!(program.alive() && program.pid() == successor);
+        program.signal(Signal::SIGCONT).expect("it is there");
+        drop(program);
+        while runs(successor) {
+            assert!(Instant::now() < until, "it still runs");
+        }
     }
 
     #[test]

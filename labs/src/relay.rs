@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::net::Namespace;
 use crate::process::{Program, Running};
+use crate::successor;
 
 /// Where the relay of a test listens for RTSP.
 pub const RTSP_PORT: u16 = 8554;
@@ -37,6 +38,23 @@ static SHOWS_LOG: AtomicBool = AtomicBool::new(false);
 /// Has relays print their log when they end.
 pub fn show_logs() {
     SHOWS_LOG.store(true, Ordering::Relaxed);
+}
+
+/// What became of an upgrade.
+#[derive(Debug)]
+pub enum Upgrade {
+    /// Another process goes on. The relay stood still for this long, as it says itself.
+    Done {
+        /// In milliseconds.
+        gap_ms: f64,
+    },
+    /// The relay goes on as if nothing had been.
+    Refused {
+        /// Of the answer.
+        status: u16,
+        /// Its text.
+        why: String,
+    },
 }
 
 /// `outflow run` in a namespace.
@@ -230,6 +248,30 @@ impl<'n> Relay<'n> {
     pub fn reload(&self, configuration: &str) -> Result<()> {
         write(&self.configuration_file(), configuration)?;
         self.process.signal(Signal::SIGHUP)
+    }
+
+    /// Has what now lies where its program lay take over, and is about that process then.
+    ///
+    /// # Errors
+    /// It does not answer, or no other process is there although it says so.
+    pub fn upgrade(&mut self) -> Result<Upgrade> {
+        let (status, text) = self.exchange("POST", "/api/v1/upgrade", None, PATIENCE)?;
+        if status != 200 {
+            return Ok(Upgrade::Refused { status, why: text });
+        }
+        let answer: Value = serde_json::from_str(&text)?;
+        let gap_ms = answer["gap_ms"].as_f64().with_context(|| format!("no gap_ms in {text}"))?;
+        let (before, processes) = (self.process.pid(), self.processes()?);
+        let successor = processes.last().copied().filter(|pid| *pid != before);
+        self.process.follow(successor.with_context(|| format!("no other process than {before}: {text}"))?);
+        Ok(Upgrade::Done { gap_ms })
+    }
+
+    /// The processes that are this relay, the one that was started last at the end: those before may have something to
+    /// bring to its end.
+    pub fn processes(&self) -> Result<Vec<u32>> {
+        let argument = self.configuration_file().display().to_string();
+        successor::all(Path::new(self.program.name()), &argument)
     }
 
     /// Its resident memory in bytes.

@@ -90,6 +90,7 @@ impl From<ControlError> for HttpError {
             ControlError::NotPushed(..)
             | ControlError::Busy(..)
             | ControlError::NameTaken(_)
+            | ControlError::NotUpgraded(_)
             | ControlError::AddressTaken(..) => StatusCode::CONFLICT,
             ControlError::NoSource(_) | ControlError::Limit { .. } | ControlError::ShuttingDown => {
                 StatusCode::SERVICE_UNAVAILABLE

@@ -9,8 +9,10 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    if std::env::args_os().next().is_some_and(|name| name == commands::helper::NAME) {
-        return commands::helper::run();
+    let mut arguments = std::env::args_os();
+    match arguments.next() {
+        Some(name) if name == commands::helper::NAME => commands::helper::run(),
+        Some(name) if name == commands::starter::NAME => commands::starter::run(arguments),
+        _ => commands::Cli::parse().run(),
     }
-    commands::Cli::parse().run()
 }

@@ -32,7 +32,7 @@ async fn once_a_worker_is_settled_all_that_it_was_told_before_is_done() {
 /// A relay that has one stream, "a", which takes publishers.
 async fn relay() -> Relay {
     let text = "[limits]\nworkers = 1\n[streams.a]\n";
-    Relay::start(Config::parse(text, "test", &Protocols::default()).expect("valid"), None, Vec::new())
+    Relay::start(Config::parse(text, "test", &Protocols::default()).expect("valid"), None, Vec::new(), None)
         .await
         .expect("started")
 }
@@ -83,7 +83,8 @@ async fn a_change_of_one_stream_leaves_the_others_where_they_are() {
 }
 
 async fn started(text: &str) -> Result<Relay, ControlError> {
-    Relay::start(Config::parse(text, "test", &Protocols::default()).expect("valid"), None, Vec::new()).await
+    Relay::start(Config::parse(text, "test", &Protocols::default()).expect("valid"), None, Vec::new(), None)
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -89,20 +89,6 @@ pub const ROUTES_TIDY: Duration = Duration::from_secs(30);
 /// Messages given to the kernel by one system call.
 pub const SEND_BATCH: usize = 256;
 
-/// Sends given to the kernel by one `io_uring_enter`; further ones follow by the next.
-pub const URING_BATCH: usize = 1024;
-
-/// Answers that the ring holds: those of a batch, and as many notices of buffers that are free
-/// again. Beyond, the kernel keeps them until there is room.
-pub const URING_ANSWERS: u32 = 4096;
-
-/// How often the ring may make no progress at all before it is given up.
-pub const URING_TRIES: u32 = 64;
-
-/// Sockets that the ring knows by number, 8 bytes each. Further ones are sent to by their plain
-/// descriptors.
-pub const REGISTERED_FILES_MAX: u32 = 32_768;
-
 /// Receivers of one order from which on one batch is cheaper than a write each.
 pub const URING_SINKS_MIN: usize = 2;
 
@@ -141,14 +127,6 @@ pub const CONNECTED_PAUSE_ORDERS: u16 = 1000;
 /// Bytes of an order from which on TCP sends them without a copy; below, keeping the pages costs
 /// more than copying.
 pub const ZERO_COPY_BYTES_MIN: usize = 16 << 10;
-
-/// Bytes of a buffer for sends without a copy; a larger order is copied. An order of 64 packets of
-/// 1400 bytes fits.
-pub const ZERO_COPY_BUFFER_BYTES: usize = 128 << 10;
-
-/// Buffers of a worker for sends without a copy, made when they are needed. When receivers have
-/// not acknowledged what is in all of them, orders are copied.
-pub const ZERO_COPY_BUFFERS: usize = 32;
 
 /// Receive buffer that is asked of the kernel for source sockets.
 pub const SOURCE_BUFFER_BYTES: usize = 8 << 20;

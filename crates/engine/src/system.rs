@@ -62,9 +62,6 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-/// What to do when there are no more descriptors.
-pub const MORE_FILES: &str = "raise the limit of open files (ulimit -n, LimitNOFILE=)";
-
 /// Gives memory back that was freed and that the allocator keeps. It may take some milliseconds, and threads that
 /// allocate meanwhile wait.
 pub fn give_memory_back() {

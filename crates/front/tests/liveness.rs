@@ -79,7 +79,7 @@ async fn relay(fronts: Vec<Arc<dyn Front>>) -> Relay {
                 [limits]\nworkers = 1\n[streams.live]\n";
     let config = Config::parse(text, "test", &outflow_fronts::protocols());
     let config = config.unwrap_or_else(|errors| panic!("{errors}"));
-    Relay::start(config, None, fronts).await.expect("started")
+    Relay::start(config, None, fronts, None).await.expect("started")
 }
 
 /// A stream of one packet, and a receiver of it.

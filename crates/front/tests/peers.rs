@@ -77,7 +77,7 @@ async fn relay() -> Relay {
     let known = outflow_fronts::protocols();
     let config = outflow_config::Config::parse(config, "test", &known);
     let config = config.unwrap_or_else(|errors| panic!("{errors}"));
-    Relay::start(config, None, outflow_fronts::all()).await.expect("started")
+    Relay::start(config, None, outflow_fronts::all(), None).await.expect("started")
 }
 
 async fn camera(control: &Control) -> Publisher {

@@ -22,7 +22,7 @@ fn configuration(streams: &str) -> String {
 
 async fn start(path: &Path) -> Relay {
     let config = load(path, &outflow_fronts::protocols()).expect("valid");
-    Relay::start(config, Some(path.to_owned()), outflow_fronts::all()).await.expect("started")
+    Relay::start(config, Some(path.to_owned()), outflow_fronts::all(), None).await.expect("started")
 }
 
 /// A null packet of a transport stream.

@@ -30,6 +30,7 @@ async fn relay(path: &Path, streams: &str) -> Relay {
         load(path, &outflow_fronts::protocols()).expect("valid"),
         Some(path.to_owned()),
         outflow_fronts::all(),
+        None,
     )
     .await
     .expect("started")

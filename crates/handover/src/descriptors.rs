@@ -32,14 +32,12 @@ impl From<Vec<OwnedFd>> for Descriptors {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::os::fd::AsFd as _;
-
     use super::*;
+    use crate::memfd;
 
     #[test]
     fn each_is_taken_once_by_its_number() {
-        let any = || io::stderr().as_fd().try_clone_to_owned().expect("a copy");
+        let any = || memfd::file().expect("a file").into();
         let mut some = Descriptors::default();
         assert_eq!((some.put(any()), some.put(any())), (0, 1));
         let mut some = Descriptors::from(some.into_vec());

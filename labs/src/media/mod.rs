@@ -3,6 +3,7 @@
 pub mod continuity;
 pub mod marker;
 pub mod pulse;
+pub mod recorder;
 pub mod rtp;
 pub mod sender;
 pub mod synthetic;
@@ -10,6 +11,7 @@ pub mod synthetic;
 pub use continuity::Continuity;
 pub use marker::Marker;
 pub use pulse::Pulse;
+pub use recorder::By;
 pub use rtp::Pulses;
 pub use sender::Sender;
 pub use synthetic::{Shape, Synthetic};

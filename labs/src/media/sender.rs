@@ -78,7 +78,7 @@ impl Sender {
         }))
     }
 
-    fn spawn(
+    pub(super) fn spawn(
         shape: Shape,
         stream: Synthetic,
         connection: Option<TcpStream>,

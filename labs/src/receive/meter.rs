@@ -6,6 +6,9 @@ use std::time::Duration;
 use crate::figures::Delays;
 use crate::media::{Continuity, Marker, TS_PACKET};
 
+/// Of RTP's clock for video and transport streams.
+const TICKS_PER_SECOND: u32 = 90_000;
+
 /// Counts of one receiver over a period.
 #[derive(Debug, Clone, Default)]
 pub struct Meter {
@@ -25,6 +28,9 @@ pub struct Meter {
     pub rtp_reordered: u64,
     /// RTP packets that came again, directly behind each other.
     pub rtp_repeated: u64,
+    /// Places where RTP did not run on: the number is not the next, the source (SSRC) is another, or the time is
+    /// earlier than that of the packet before, or later by a second more than it took to come (by a clock of 90 kHz).
+    pub rtp_breaks: u64,
     /// Continuity of the transport stream.
     pub continuity: Continuity,
     /// The first marker ever seen.
@@ -37,8 +43,28 @@ pub struct Meter {
     /// When the last packet came, and the longest time between two: nanoseconds since 1970.
     arrived: Option<u64>,
     gap: u64,
-    sequences: BTreeMap<u8, u16>,
+    tracks: BTreeMap<u8, Newest>,
     tables: bool,
+}
+
+/// The newest RTP packet of a track.
+#[derive(Debug, Clone, Copy)]
+struct Newest {
+    header: Rtp,
+    arrived: u64,
+}
+
+impl Newest {
+    /// Whether what comes next goes on where this one ended.
+    fn runs_on(&self, next: &Newest) -> bool {
+        let ticks = next.header.time.wrapping_sub(self.header.time);
+        let nanos = next.arrived.saturating_sub(self.arrived);
+        let most =
+            u64::from(TICKS_PER_SECOND) + nanos.saturating_mul(TICKS_PER_SECOND.into()) / 1_000_000_000;
+        next.header.sequence == self.header.sequence.wrapping_add(1)
+            && next.header.source == self.header.source
+            && u64::from(ticks) <= most
+    }
 }
 
 impl Meter {
@@ -84,18 +110,20 @@ impl Meter {
 
     /// Takes an RTP packet of a track (or interleaved channel); transport streams in it are read.
     pub(super) fn rtp(&mut self, track: u8, packet: &[u8], arrived: u64, delays: &mut Delays) {
-        let Some((sequence, payload)) = parse_rtp(packet) else {
+        let Some((header, payload)) = parse_rtp(packet) else {
             self.continuity.malformed += 1;
             return;
         };
         self.rtp += 1;
-        if let Some(last) = self.sequences.insert(track, sequence) {
-            match sequence.wrapping_sub(last) {
+        let next = Newest { header, arrived };
+        if let Some(last) = self.tracks.insert(track, next) {
+            self.rtp_breaks += u64::from(!last.runs_on(&next));
+            match header.sequence.wrapping_sub(last.header.sequence) {
                 0 => self.rtp_repeated += 1,
                 ahead @ 1..0x8000 => self.rtp_lost += u64::from(ahead - 1),
                 _ => {
                     self.rtp_reordered += 1;
-                    self.sequences.insert(track, last);
+                    self.tracks.insert(track, last);
                 }
             }
         }
@@ -144,7 +172,7 @@ impl Meter {
     /// The same of a receiver that has asked again: what a session counts by itself begins again.
     pub(super) fn of_new_session(&self) -> Self {
         let continuity = self.continuity.of_new_session();
-        Self { ended: None, sequences: BTreeMap::new(), continuity, ..self.clone() }
+        Self { ended: None, tracks: BTreeMap::new(), continuity, ..self.clone() }
     }
 
     /// The counts since the last split; what comes next is still compared with what came last.
@@ -156,7 +184,7 @@ impl Meter {
             ended: self.ended.clone(),
             last: self.last,
             arrived: self.arrived,
-            sequences: std::mem::take(&mut self.sequences),
+            tracks: std::mem::take(&mut self.tracks),
             tables: self.tables,
             continuity: self.continuity.split(),
             ..Self::default()
@@ -165,10 +193,19 @@ impl Meter {
     }
 }
 
-/// Sequence number and payload of an RTP packet (RFC 3550, section 5.1).
-fn parse_rtp(packet: &[u8]) -> Option<(u16, &[u8])> {
-    let [first, _, high, low, ..] = *packet else { return None };
-    if packet.len() < 12 || first >> 6 != 2 {
+/// What a packet says of its place in a stream.
+#[derive(Debug, Clone, Copy)]
+struct Rtp {
+    sequence: u16,
+    time: u32,
+    /// SSRC.
+    source: u32,
+}
+
+/// An RTP packet's place, and its payload (RFC 3550, section 5.1).
+fn parse_rtp(packet: &[u8]) -> Option<(Rtp, &[u8])> {
+    let [first, _, s0, s1, t0, t1, t2, t3, i0, i1, i2, i3, ..] = *packet else { return None };
+    if first >> 6 != 2 {
         return None;
     }
     let mut header = 12 + 4 * usize::from(first & 0x0F);
@@ -178,7 +215,12 @@ fn parse_rtp(packet: &[u8]) -> Option<(u16, &[u8])> {
     }
     let padding = if first & 0x20 != 0 { usize::from(*packet.last()?) } else { 0 };
     let payload = packet.get(header..packet.len().checked_sub(padding)?)?;
-    Some((u16::from_be_bytes([high, low]), payload))
+    let header = Rtp {
+        sequence: u16::from_be_bytes([s0, s1]),
+        time: u32::from_be_bytes([t0, t1, t2, t3]),
+        source: u32::from_be_bytes([i0, i1, i2, i3]),
+    };
+    Some((header, payload))
 }
 
 #[cfg(test)]
@@ -253,5 +295,28 @@ mod tests {
         assert_eq!((meter.rtp, meter.rtp_lost, meter.rtp_reordered, meter.rtp_repeated), (7, 1, 1, 1));
         meter.rtp(0, &[0x80, 96, 0], 0, &mut delays);
         assert_eq!(meter.continuity.malformed, 1);
+    }
+
+    #[test]
+    fn rtp_that_does_not_run_on_is_told_by_numbers_times_and_source() {
+        const SECOND: u64 = 1_000_000_000;
+        let (mut meter, mut delays) = (Meter::default(), delays());
+        let mut take = |sequence: u16, time: u32, source: u8, arrived: u64| {
+            let mut packet = vec![0x80, 96, 0, 0, 0, 0, 0, 0, 0, 0, 0, source, 9];
+            packet[2..4].copy_from_slice(&sequence.to_be_bytes());
+            packet[4..8].copy_from_slice(&time.to_be_bytes());
+            meter.rtp(0, &packet, arrived, &mut delays);
+            std::mem::take(&mut meter.rtp_breaks)
+        };
+        // Times and numbers wrap; what was held up comes at once.
+        assert_eq!(take(65534, 0xFFFF_FF00, 1, 0), 0, "it may begin anywhere");
+        assert_eq!(take(65535, 0xFFFF_FF00, 1, 0), 0, "of one picture");
+        assert_eq!(take(0, 3600, 1, 9 * SECOND), 0);
+        assert_eq!(take(1, 7200, 1, 9 * SECOND), 0);
+        assert_eq!(take(3, 10_800, 1, 9 * SECOND), 1, "one is missing");
+        assert_eq!(take(4, 14_400, 2, 9 * SECOND), 1, "another source");
+        assert_eq!(take(5, 14_399, 2, 9 * SECOND), 1, "an earlier time");
+        assert_eq!(take(6, 14_399 + 180_000, 2, 10 * SECOND), 0);
+        assert_eq!(take(7, 14_399 + 280_000, 2, 10 * SECOND), 1, "a time more than a second later");
     }
 }

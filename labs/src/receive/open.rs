@@ -202,7 +202,7 @@ fn bind(port: u16) -> Result<UdpSocket> {
 }
 
 /// An even port and the next one (RFC 3550, section 11).
-fn pair_of_ports() -> Result<(UdpSocket, UdpSocket)> {
+pub(crate) fn pair_of_ports() -> Result<(UdpSocket, UdpSocket)> {
     for _ in 0..100 {
         let rtp = bind(0)?;
         let port = rtp.local_addr()?.port();

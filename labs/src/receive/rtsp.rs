@@ -1,4 +1,4 @@
-//! The least of an RTSP client that plays (RFC 2326): one request after the other.
+//! The least of an RTSP client (RFC 2326): one request after the other.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,8 +9,8 @@ use super::open::connect;
 
 /// A connection to an RTSP server.
 #[derive(Debug)]
-pub(super) struct Client {
-    pub(super) socket: TcpStream,
+pub(crate) struct Client {
+    pub(crate) socket: TcpStream,
     /// What was read beyond the last answer.
     pub(super) rest: Vec<u8>,
     url: String,
@@ -19,8 +19,8 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Connects to where `path` (with its query) is played.
-    pub(super) fn connect(to: SocketAddr, path: &str) -> Result<Self> {
+    /// Connects to where `path` (with its query) is played, or published.
+    pub(crate) fn connect(to: SocketAddr, path: &str) -> Result<Self> {
         let socket = connect(to)?;
         let url = format!("rtsp://{to}/{path}");
         Ok(Self { socket, rest: Vec::new(), url, session: None, sequence: 0 })
@@ -58,8 +58,27 @@ impl Client {
         self.ask("PLAY", &url, "Range: npt=0.000-\r\n").map(drop)
     }
 
+    /// Says what is to be published.
+    pub(crate) fn announce(&mut self, description: &str) -> Result<()> {
+        let (url, length) = (self.url.clone(), description.len());
+        let headers = format!("Content-Type: application/sdp\r\nContent-Length: {length}\r\n");
+        self.ask_with("ANNOUNCE", &url, &headers, description).map(drop)
+    }
+
+    /// Sets up the only track of what was announced; the transport that was answered.
+    pub(crate) fn set_up_all(&mut self, transport: &str) -> Result<String> {
+        let url = self.url.clone();
+        self.setup(&url, transport)
+    }
+
+    /// Starts to publish.
+    pub(crate) fn record(&mut self) -> Result<()> {
+        let url = self.url.clone();
+        self.ask("RECORD", &url, "Range: npt=0.000-\r\n").map(drop)
+    }
+
     /// A request that only says that we are still there.
-    pub(super) fn keep_alive(&mut self) -> Result<()> {
+    pub(crate) fn keep_alive(&mut self) -> Result<()> {
         let request = self.request("OPTIONS", &self.url, "");
         self.sequence += 1;
         Ok(self.socket.write_all(request.as_bytes())?)
@@ -71,7 +90,11 @@ impl Client {
     }
 
     fn ask(&mut self, method: &str, url: &str, headers: &str) -> Result<(String, String)> {
-        let request = self.request(method, url, headers);
+        self.ask_with(method, url, headers, "")
+    }
+
+    fn ask_with(&mut self, method: &str, url: &str, headers: &str, body: &str) -> Result<(String, String)> {
+        let request = self.request(method, url, headers) + body;
         self.sequence += 1;
         self.socket.write_all(request.as_bytes())?;
         let mut buffer = [0; 4096];

@@ -22,6 +22,7 @@ pub(super) fn router() -> OpenApiRouter<Http> {
         .routes(routes!(relay::show))
         .routes(routes!(relay::reload))
         .routes(routes!(relay::stop))
+        .routes(routes!(relay::upgrade))
         .routes(routes!(events::events))
         .routes(routes!(streams::list))
         .routes(routes!(streams::show, streams::change))

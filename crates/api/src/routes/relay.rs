@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use outflow_config::parse_duration;
-use outflow_control::{Changed, Control, Drain};
+use outflow_control::{Changed, Control, Drain, Upgraded, hand_over};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -47,6 +47,15 @@ pub(super) struct StopRequest {
     /// How long it waits for its receivers to leave: "30 s". Not at all, if this is not given.
     #[serde(default)]
     drain: Option<String>,
+}
+
+/// How the relay goes on.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct GoesOn {
+    /// The version that goes on.
+    version: String,
+    /// Milliseconds in which nothing was sent.
+    gap_ms: f64,
 }
 
 /// The whole relay, each stream with its receivers that fare worst
@@ -109,4 +118,23 @@ pub(super) async fn stop(
     let begun = ending.drain(&control.state());
     let begun = begun.ok_or_else(|| HttpError::unavailable("the relay does not end: ask again"))?;
     Ok((StatusCode::ACCEPTED, Json(begun)))
+}
+
+/// Has the relay go on as the program that is in its place now
+///
+/// A new process of it takes over receivers, publishers and sockets. If that cannot be, nothing has changed. The answer
+/// is the last of the process before.
+#[utoipa::path(
+    post, path = "/api/v1/upgrade", tag = "relay",
+    responses(
+        (status = OK, body = GoesOn),
+        (status = CONFLICT, body = ErrorBody, description = "It goes on as before, and this is why")
+    )
+)]
+pub(super) async fn upgrade(State(control): State<Control>) -> Result<Json<GoesOn>, HttpError> {
+    // A client that waits no longer does not end it half way.
+    let upgrading = tokio::spawn(async move { hand_over(&control).await }).await;
+    let Upgraded { version, gap } =
+        upgrading.map_err(|_| HttpError::unavailable("the upgrade failed: see the log"))??;
+    Ok(Json(GoesOn { version, gap_ms: gap.as_secs_f64() * 1000.0 }))
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use outflow_config::{Config, Log, LogLevel};
 
 use super::failure::fail;
-use super::serve::{self, Status};
+use super::serve::{self, Loaded, Status};
 
 /// Runs a relay with a built-in live source, to look at and to play with
 ///
@@ -45,7 +45,8 @@ impl Demo {
         };
         let welcome =
             || print(&self.welcome()).map_err(|e| format!("standard output cannot be written: {e}"));
-        serve::until_ended(&log, (config, None, false), outflow_fronts::all(), Status::Line, welcome)
+        let loaded = Loaded { config, path: None, allow_empty: false, from: None };
+        serve::until_ended(&log, loaded, outflow_fronts::all(), Status::Line, welcome)
     }
 
     fn welcome(&self) -> String {

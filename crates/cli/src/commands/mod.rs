@@ -14,6 +14,7 @@ mod progress;
 mod run;
 mod serve;
 mod sim;
+pub(crate) mod starter;
 mod status;
 mod stop;
 mod systemd;
@@ -21,6 +22,7 @@ mod systemd;
 mod tests;
 mod token;
 mod tree;
+mod upgrade;
 mod watch;
 mod wavelet;
 
@@ -49,6 +51,7 @@ enum Command {
     Stop(stop::Stop),
     Token(token::Token),
     Tree(tree::Tree),
+    Upgrade(upgrade::Upgrade),
     Watch(watch::Watch),
     Wavelet(wavelet::Wavelet),
 }
@@ -68,6 +71,7 @@ impl Cli {
             Command::Stop(stop) => stop.run(),
             Command::Token(token) => token.run(),
             Command::Tree(tree) => tree.run(),
+            Command::Upgrade(upgrade) => upgrade.run(),
             Command::Watch(watch) => watch.run(),
             Command::Wavelet(wavelet) => wavelet.run(),
         }

@@ -6,12 +6,14 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::failure::fail;
-use super::serve::{self, Status};
+use super::serve::{self, Loaded, Status};
+use super::starter;
 
 /// Runs the relay that a configuration describes
 ///
 /// SIGHUP, or a request to the API, loads the file again: unchanged streams are not disturbed. A file that is
 /// empty or half written is refused, and so is one that removes most streams.
+/// SIGUSR2, or `outflow upgrade`, has the relay go on as the program that is in its place by then.
 /// SIGTERM or Ctrl-C ends the relay, within seconds. If something fails without which it cannot go on, it ends by
 /// itself, with status 70 and the reason as the last line of its log.
 #[derive(Debug, Args)]
@@ -26,10 +28,17 @@ pub(crate) struct Run {
     /// Take a file that says nothing of what is to be relayed, also when SIGHUP loads it again
     #[arg(long)]
     allow_empty: bool,
+    /// Go on with what another relay did, which is at the other end of standard input
+    #[arg(long, hide = true)]
+    take_over: bool,
 }
 
 impl Run {
     pub(crate) fn run(self) -> ExitCode {
+        let from = match self.take_over.then(starter::line).transpose() {
+            Ok(from) => from,
+            Err(error) => return fail(error),
+        };
         let config = match outflow_control::load(&self.path, &outflow_fronts::protocols()) {
             Ok(config) => config,
             Err(error) => return fail(error),
@@ -39,12 +48,17 @@ impl Run {
         {
             return fail(format!("{}: {error}", self.path.display()));
         }
+        // It has what this process has now.
+        let starter = starter::start();
         let log = match serve::start_log(&config.log) {
             Ok(log) => log,
             Err(error) => return fail(error),
         };
         let status = if self.status { Status::Line } else { Status::None };
-        let file = (config, Some(self.path), self.allow_empty);
-        serve::until_ended(&log, file, outflow_fronts::all(), status, || Ok(()))
+        if let Err(error) = starter {
+            tracing::warn!(%error, "the relay cannot be upgraded: its starter cannot be started");
+        }
+        let loaded = Loaded { config, path: Some(self.path), allow_empty: self.allow_empty, from };
+        serve::until_ended(&log, loaded, outflow_fronts::all(), status, || Ok(()))
     }
 }

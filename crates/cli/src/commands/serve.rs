@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outflow_config::{Config, Log as LogConfig, LogFormat};
-use outflow_control::{Control, Front, LogState, Relay};
+use outflow_control::{Control, Ended, Front, LogState, Relay, Upgraded, hand_over};
 use outflow_engine::system::{Part, give_up_privileges, keep_privileges};
+use outflow_handover::Line;
 use outflow_log::Log;
 use outflow_privilege::apart;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -67,8 +68,16 @@ pub(super) fn start_log(config: &LogConfig) -> Result<Log, String> {
     Ok(log)
 }
 
-/// A configuration, the file that it is from, and whether that may say nothing when it is loaded again.
-pub(super) type Loaded = (Config, Option<PathBuf>, bool);
+/// What a relay begins with.
+pub(super) struct Loaded {
+    pub(super) config: Config,
+    /// The file that it is from.
+    pub(super) path: Option<PathBuf>,
+    /// Whether that may say nothing when it is loaded again.
+    pub(super) allow_empty: bool,
+    /// The relay with which it goes on, if it takes over from one.
+    pub(super) from: Option<Line>,
+}
 
 /// Runs a relay with these protocols until a signal ends it. `ready` is called when it listens.
 pub(super) fn until_ended(
@@ -81,10 +90,10 @@ pub(super) fn until_ended(
     let ended = run(log, loaded, fronts, status, ready);
     let code = match &ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Ended::NotStarted(_)) => ExitCode::FAILURE,
-        Err(Ended::Failed(_)) => ExitCode::from(FAILED),
+        Err(Unasked::NotStarted(_)) => ExitCode::FAILURE,
+        Err(Unasked::Failed(_)) => ExitCode::from(FAILED),
     };
-    if let Err(Ended::NotStarted(why) | Ended::Failed(why)) = ended {
+    if let Err(Unasked::NotStarted(why) | Unasked::Failed(why)) = ended {
         log.say(&why);
     }
     // What is lost is counted, but not asked for any more.
@@ -94,68 +103,111 @@ pub(super) fn until_ended(
 
 /// Why a relay has ended, if it was not asked to.
 #[derive(Debug)]
-enum Ended {
+enum Unasked {
     NotStarted(String),
     Failed(String),
 }
 
 fn run(
     log: &Log,
-    (config, path, allow_empty): Loaded,
+    Loaded { config, path, allow_empty, from }: Loaded,
     fronts: Vec<Arc<dyn Front>>,
     status: Status,
     ready: impl FnOnce() -> Result<(), String>,
-) -> Result<(), Ended> {
+) -> Result<(), Unasked> {
     let systemd = Arc::new(Systemd::of_environment());
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     // What a reload may need.
     builder.enable_all().on_thread_start(|| keep_privileges("control", Part::Control));
     let runtime =
-        builder.build().map_err(|e| Ended::NotStarted(format!("the system gives no threads: {e}")))?;
-    let hangup =
-        heard(&runtime).map_err(|e| Ended::NotStarted(format!("signals cannot be waited for: {e}")))?;
-    let started = runtime.block_on(Relay::start(config, path, fronts));
-    let mut relay = started.map_err(|error| Ended::NotStarted(error.to_string()))?;
+        builder.build().map_err(|e| Unasked::NotStarted(format!("the system gives no threads: {e}")))?;
+    let heard =
+        heard(&runtime).map_err(|e| Unasked::NotStarted(format!("signals cannot be waited for: {e}")))?;
+    let started = runtime.block_on(Relay::start(config, path, fronts, from));
+    let mut relay = started.map_err(|error| Unasked::NotStarted(error.to_string()))?;
     // This thread waits from now on.
     give_up_privileges("main");
     let counting = log.clone();
     relay.control().health().set_log(move || log_state(&counting));
     if let Err(error) = ready() {
         relay.shut_down();
-        return Err(Ended::NotStarted(error));
+        return Err(Unasked::NotStarted(error));
     }
-    let ended = runtime.block_on(async {
-        let control = relay.control().clone();
-        let show = || tokio::spawn(status::show(control.clone(), log.clone()));
-        let shown = (status == Status::Line).then(show);
-        let watched = tokio::spawn(systemd.clone().watch(control.clone()));
-        let ended = tokio::select! {
-            Err(error) = signals(&control, &systemd, hangup, allow_empty) => {
-                Err(format!("signals cannot be waited for: {error}"))
-            }
-            ended = relay.ended() => ended.map_err(|fatal| fatal.to_string()),
-        };
-        shown.iter().for_each(tokio::task::JoinHandle::abort);
-        watched.abort();
-        ended
-    });
+    let shown = (status == Status::Line).then(|| log.clone());
+    let ended = runtime.block_on(go_on(&mut relay, &systemd, heard, allow_empty, shown));
+    if let Ok(Ended::HandedOver { .. }) = ended {
+        // As it is: what is dropped would say goodbye to peers that go on elsewhere.
+        log.finish();
+        std::process::exit(0);
+    }
     systemd.say("STOPPING=1");
     let door = relay.control().door().clone();
     let left = relay.shut_down();
-    let until = Instant::now() + CONNECTIONS_END_WITHIN;
-    while door.counts().open > 0 && Instant::now() < until {
-        std::thread::sleep(CONNECTIONS_LOOK);
-    }
+    runtime.block_on(connections_end(|| door.counts().open));
     // Connections that control still holds end with the runtime.
     runtime.shutdown_timeout(CALLS_END_WITHIN);
-    ended.map_err(Ended::Failed)?;
+    ended.map_err(Unasked::Failed)?;
     if left.is_empty() {
         return Ok(());
     }
-    Err(Ended::Failed(format!(
+    Err(Unasked::Failed(format!(
         "these did not end, or not well: {}; the process ends without them",
         left.join(", ")
     )))
+}
+
+/// Obeys signals until the relay has ended, or nothing goes on by this process any more. A status line goes by `shown`.
+async fn go_on(
+    relay: &mut Relay,
+    systemd: &Arc<Systemd>,
+    heard: Heard,
+    allow_empty: bool,
+    shown: Option<Log>,
+) -> Result<Ended, String> {
+    let control = relay.control().clone();
+    let shown = shown.map(|log| tokio::spawn(status::show(control.clone(), log)));
+    let watched = tokio::spawn(systemd.clone().watch(control.clone()));
+    let quiet = || shown.iter().chain([&watched]).for_each(tokio::task::JoinHandle::abort);
+    let ending = async {
+        let ended = relay.ended().await.map_err(|fatal| fatal.to_string())?;
+        if let Ended::HandedOver { pid } = ended {
+            quiet();
+            systemd.say(&format!("MAINPID={pid}"));
+            linger(relay).await;
+        }
+        Ok(ended)
+    };
+    let ended = tokio::select! {
+        Err(error) = signals(&control, systemd, heard, allow_empty) => {
+            Err(format!("signals cannot be waited for: {error}"))
+        }
+        ended = ending => ended,
+    };
+    quiet();
+    ended
+}
+
+/// Of a relay that goes on in another process: waits until nothing goes on by this one any more, or until it was told to
+/// end and the time of that is over.
+async fn linger(relay: &mut Relay) {
+    let control = relay.control().clone();
+    let told = async {
+        control.health().ending().begun().await;
+        tokio::time::sleep(control.config().limits.drain).await;
+    };
+    tokio::select! {
+        () = relay.lingers() => {}
+        () = told => {}
+    }
+    connections_end(|| control.door().counts().open).await;
+}
+
+/// Gives peers a while to take their last answers and to close their connections, of which so many are open.
+async fn connections_end(open: impl Fn() -> u64) {
+    let until = Instant::now() + CONNECTIONS_END_WITHIN;
+    while open() > 0 && Instant::now() < until {
+        tokio::time::sleep(CONNECTIONS_LOOK).await;
+    }
 }
 
 fn log_state(log: &Log) -> LogState {
@@ -168,17 +220,25 @@ fn log_state(log: &Log) -> LogState {
     }
 }
 
-/// What hears SIGHUP from now on: one that comes while the relay starts has the file loaded again, and does not end it.
-fn heard(runtime: &Runtime) -> std::io::Result<Signal> {
+/// Signals that do not end the relay, when they come while it starts neither.
+struct Heard {
+    /// SIGHUP has the file loaded again.
+    reload: Signal,
+    /// SIGUSR2 has the relay go on as another process.
+    upgrade: Signal,
+}
+
+/// What hears them from now on.
+fn heard(runtime: &Runtime) -> std::io::Result<Heard> {
     let _within = runtime.enter();
-    signal(SignalKind::hangup())
+    Ok(Heard { reload: signal(SignalKind::hangup())?, upgrade: signal(SignalKind::user_defined2())? })
 }
 
 /// Obeys signals. The first one that says to end begins a drain as it is configured, another one ends that.
 async fn signals(
     control: &Control,
     systemd: &Systemd,
-    mut hangup: Signal,
+    mut heard: Heard,
     allow_empty: bool,
 ) -> std::io::Result<Infallible> {
     let mut terminate = signal(SignalKind::terminate())?;
@@ -190,9 +250,13 @@ async fn signals(
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
-            _ = hangup.recv() => {
+            _ = heard.reload.recv() => {
                 // Not waited for: it may take long, and the relay can be told to end meanwhile.
                 drop(tokio::spawn(reload(control.clone(), allow_empty)));
+                continue;
+            }
+            _ = heard.upgrade.recv() => {
+                drop(tokio::spawn(upgrade(control.clone())));
                 continue;
             }
         }
@@ -209,6 +273,16 @@ async fn signals(
 async fn reload(control: Control, allow_empty: bool) {
     if let Err(error) = control.reload(allow_empty).await {
         tracing::error!(%error, "the configuration was not reloaded; nothing has changed");
+    }
+}
+
+async fn upgrade(control: Control) {
+    match hand_over(&control).await {
+        Ok(Upgraded { version, gap }) => {
+            let gap_us = gap.as_micros() as u64;
+            tracing::info!(version, gap_us, "the relay goes on in another process");
+        }
+        Err(error) => tracing::error!(%error, "the relay was not upgraded, and goes on as before"),
     }
 }
 
@@ -259,8 +333,8 @@ mod tests {
         let text = "[listen]\nhttp = \"off\"\nrtsp = \"off\"\nrtp_ports = \"46900-46999\"\n";
         let config = Config::parse(text, "test", &outflow_fronts::protocols());
         let config = config.unwrap_or_else(|errors| panic!("{errors}"));
-        let code =
-            until_ended(&log, (config, None, false), vec![Arc::new(Mistaken)], Status::None, || Ok(()));
+        let loaded = Loaded { config, path: None, allow_empty: false, from: None };
+        let code = until_ended(&log, loaded, vec![Arc::new(Mistaken)], Status::None, || Ok(()));
         assert_eq!(code, ExitCode::from(FAILED));
         let text = std::fs::read_to_string(written.path()).expect("it was written");
         assert!(text.contains("Mistaken has ended (a panic: on purpose)"), "{text}");

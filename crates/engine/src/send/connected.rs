@@ -19,13 +19,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrayvec::ArrayVec;
 use outflow_relay::SinkKey;
+use outflow_uring::{Answers, Descriptor, NotSent, Parcel, Uring};
 use rustix::process::{Resource, getrlimit};
 use slab::Slab;
 use socket2::{Domain, Protocol, SockAddr, SockFilter, SockRef, Socket, Type};
 
 use super::Piece;
 use super::udp::{UdpOrder, UdpPort, UdpRoute, UdpSender};
-use super::uring::{Answers, Descriptor, NotSent, Parcel, Uring};
 use crate::limits::{
     CONNECTED_AT_SHARED_PORTS_MAX, CONNECTED_BATCH, CONNECTED_PAUSE_ORDERS, CONNECTED_PER_ORDER,
     CONNECTED_SHARE, CONNECTED_SINKS_MIN,

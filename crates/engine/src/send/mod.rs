@@ -1,7 +1,7 @@
 //! Orders carried out: the one place where packets leave user space.
 //!
 //! The core says which packets go to which sinks; here that becomes system calls: one for many
-//! sinks where the kernel has one ([`kernel`], [`uring`], `sendmmsg`), behind the same orders.
+//! sinks where the kernel has one ([`kernel`], [`outflow_uring`], `sendmmsg`), behind the same orders.
 //! [`fanout`] chooses among them.
 
 pub(crate) mod connected;
@@ -10,7 +10,6 @@ pub(crate) mod fanout;
 mod packets;
 pub(crate) mod stream;
 pub(crate) mod udp;
-pub(crate) mod uring;
 mod worth;
 
 use std::io;

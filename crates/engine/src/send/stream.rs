@@ -9,13 +9,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use arrayvec::ArrayVec;
 use outflow_relay::buffer::Seq;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
+use outflow_uring::{Descriptor, Uring};
 use rustix::net::{ipproto, sockopt};
 use socket2::SockRef;
 
 pub(crate) use batch::{Connections, Flush, StreamSender};
 
 use super::Piece;
-use super::uring::{Descriptor, Uring};
 use crate::limits::UNSENT_BYTES_MAX;
 use crate::message::{Framing, WriteSide};
 

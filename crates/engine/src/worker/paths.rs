@@ -13,6 +13,7 @@ use outflow_relay::buffer::Seq;
 use outflow_relay::schedule::Sink;
 use outflow_relay::{Report, SinkKey, Stream};
 use outflow_udp::Parcels;
+use outflow_uring::Uring;
 use rustix::event::epoll::EventFlags;
 
 use super::peers::Peers;
@@ -29,7 +30,6 @@ use crate::send::Piece;
 use crate::send::fanout::{Audience, Fanout, Means};
 use crate::send::stream::{Connection, Flush, Outcome, StreamSender};
 use crate::send::udp::send_one;
-use crate::send::uring::Uring;
 
 /// Everything that a worker sends with.
 pub(super) struct Paths {

@@ -38,7 +38,7 @@ impl Server {
             .unwrap_or_else(|errors| panic!("{errors}"));
         // Any port that is free serves here instead.
         config.listen.set("poc", None);
-        let relay = Relay::start(config, None, outflow_fronts::all()).await.expect("started");
+        let relay = Relay::start(config, None, outflow_fronts::all(), None).await.expect("started");
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = PocListener::bind(any, Options::new(Security::Plain)).expect("bound");
         let at = listener.local_addr();

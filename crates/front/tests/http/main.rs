@@ -56,7 +56,7 @@ impl Bench {
         }
         let config = Config::parse(&text, "test.toml", &outflow_fronts::protocols())
             .unwrap_or_else(|errors| panic!("{errors}"));
-        let relay = Relay::start(config, path, outflow_fronts::all()).await.expect("started");
+        let relay = Relay::start(config, path, outflow_fronts::all(), None).await.expect("started");
         let router = outflow_api::router(relay.control().clone());
         let bench = Bench { relay: Some(relay), router };
         bench.wait("/readyz", |answer| answer["status"] == "ok").await;

@@ -71,6 +71,8 @@ const SCRIPT: &[(&str, &str, &str, &str, u16)] = &[
     ("patch", SESSION, "/api/v1/sessions/1", r#"{"level":2}"#, 404),
     ("patch", SESSION, "/api/v1/sessions/1", r#"{"level":"best"}"#, 422),
     ("post", "/api/v1/reload", "/api/v1/reload", "", 422),
+    // A relay of a test has no starter.
+    ("post", "/api/v1/upgrade", "/api/v1/upgrade", "", 409),
     ("post", "/api/v1/stop", "/api/v1/stop", r#"{"drain":"soon"}"#, 422),
     ("post", "/api/v1/stop", "/api/v1/stop", r#"{"drain":"1 h"}"#, 202),
 ];

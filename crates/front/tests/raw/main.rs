@@ -26,7 +26,7 @@ async fn relay() -> (Relay, SocketAddr) {
     let text = format!("[listen]\nraw = \"{at}\"\nrtp_ports = \"46600-46799\"\n[streams.live]\n");
     let known = Protocols::from_iter([front::Raw.protocol()]);
     let config = Config::parse(&text, "test", &known).unwrap_or_else(|errors| panic!("{errors}"));
-    (Relay::start(config, None, vec![front::front()]).await.expect("started"), at)
+    (Relay::start(config, None, vec![front::front()], None).await.expect("started"), at)
 }
 
 async fn ask(at: SocketAddr, request: &str) -> TcpStream {

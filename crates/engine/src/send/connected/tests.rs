@@ -7,11 +7,11 @@ use std::time::Duration;
 use outflow_media::Time;
 use outflow_packet::DropReason;
 use outflow_relay::Report;
+use outflow_uring::testing::ring;
 
 use super::*;
 use crate::message::Destination;
 use crate::send::Worth;
-use crate::send::uring::tests::ring;
 
 /// What sends: a ring, both senders, and a port at `0.0.0.0`.
 struct Relay {

@@ -20,6 +20,7 @@ use outflow_packet::DropReason;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
 use outflow_relay::{Report, Room, Share, SinkKey};
 use outflow_routes::{Changes, Routes};
+use outflow_uring::Uring;
 use slab::Slab;
 
 pub(crate) use layered::{Layers, by_share};
@@ -30,7 +31,6 @@ pub(crate) use standing::Standing;
 use super::Piece;
 use super::connected::ConnectedSender;
 use super::udp::{UdpPort, UdpRoute, UdpSender, run_length};
-use super::uring::Uring;
 use crate::limits::{KERNEL_TARGETS_MAX, ORDER_SINKS, ROUTES_TIDY, TC_ORDER_SINKS, XDP_ORDER_SINKS};
 
 /// A cohort of a stream of this worker: indices of stream, branch and cohort.

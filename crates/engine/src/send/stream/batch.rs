@@ -8,12 +8,13 @@ use std::io;
 
 use outflow_relay::SinkKey;
 use outflow_relay::buffer::Seq;
+use outflow_uring::limits::BATCH;
+use outflow_uring::{Answers, NotSent, Parcel, Uring};
 
 use super::{Connection, Outcome};
-use crate::limits::{FRAMINGS_MAX, URING_BATCH, URING_SINKS_MIN, ZERO_COPY_BYTES_MIN};
+use crate::limits::{FRAMINGS_MAX, URING_SINKS_MIN, ZERO_COPY_BYTES_MIN};
 use crate::message::Framing;
 use crate::send::Piece;
-use crate::send::uring::{Answers, NotSent, Parcel, Uring};
 
 /// Where the connections of sinks are found.
 pub(crate) trait Connections {
@@ -64,7 +65,7 @@ impl StreamSender {
                 }
                 None => write(flush, *key, sinks, &mut tell),
             }
-            if self.owners.len() == URING_BATCH {
+            if self.owners.len() == BATCH {
                 self.submit(uring, flush, sinks, &mut tell);
             }
         }

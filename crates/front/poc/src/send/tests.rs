@@ -37,7 +37,7 @@ async fn a_sink_is_behind_the_link_of_its_stream_unless_its_own_is_off() {
     let fronts = vec![crate::front()];
     let known = fronts.iter().map(|front| front.protocol()).collect();
     let config = Config::parse(&text, "test", &known).unwrap_or_else(|errors| panic!("{errors}"));
-    let relay = Relay::start(config, None, fronts).await.expect("started");
+    let relay = Relay::start(config, None, fronts, None).await.expect("started");
     let options = PublishOptions { format: Format::Ts, peer: "a test".to_owned(), configured: false };
     let _publisher = relay.control().publish("live", options).await.expect("it takes one");
 

@@ -41,7 +41,7 @@ impl Server {
         );
         let config = Config::parse(&all, "test", &outflow_fronts::protocols())
             .unwrap_or_else(|errors| panic!("{errors}"));
-        let relay = Relay::start(config, None, outflow_fronts::all()).await.expect("started");
+        let relay = Relay::start(config, None, outflow_fronts::all(), None).await.expect("started");
         let listener = TcpListener::bind("0.0.0.0:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
         tokio::spawn(outflow_front_rtsp::serve(listener, None, relay.control().clone()));

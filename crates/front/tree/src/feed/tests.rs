@@ -29,7 +29,7 @@ async fn relay(name: &str, more: &str) -> (Relay, SocketAddr) {
     let mut config = Config::parse(&text, "test", &known).unwrap_or_else(|errors| panic!("{errors}"));
     // It is bound already.
     config.listen.set("poc", None);
-    let relay = Relay::start(config, None, fronts).await.expect("started");
+    let relay = Relay::start(config, None, fronts, None).await.expect("started");
     tokio::spawn(outflow_front_poc::serve(listener, relay.control().clone()));
     (relay, at)
 }

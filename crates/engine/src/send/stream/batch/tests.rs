@@ -6,10 +6,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use outflow_uring::testing::{ring, tcp};
+
 use super::*;
 use crate::message::{Framing, TrackChannel, WriteSide};
 use crate::send::stream::tests::pieces;
-use crate::send::uring::tests::{ring, tcp};
 
 /// Connections by key, each of which several keys may stand for.
 struct Sinks(Vec<(Connection, Framing)>);
@@ -212,7 +213,7 @@ fn more_receivers_than_a_batch_holds_all_get_their_packets() {
         );
         let bodies = [vec![3; 11]];
         let pieces = pieces(&bodies);
-        let members = keys(2 * URING_BATCH + 4);
+        let members = keys(2 * BATCH + 4);
         let mut told = vec![0; members.len()];
         let flush = Flush { pieces: &pieces, end: 1 };
         StreamSender::default().send(&mut uring, flush, &members, &mut sinks, |key, outcome| {

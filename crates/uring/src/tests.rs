@@ -1,52 +1,13 @@
 //! The ring with real sockets, full and broken.
 
 use std::io::Read;
-use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, FromRawFd, IntoRawFd};
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use super::testing::{ring, ring_of, tcp};
 use super::*;
-use crate::limits::{ZERO_COPY_BUFFER_BYTES, ZERO_COPY_BUFFERS};
-
-/// A ring, unless this kernel has none: then the test says so.
-pub(crate) fn ring() -> Option<Uring> {
-    ring_of(URING_BATCH as u32, REGISTERED_FILES_MAX)
-}
-
-fn ring_of(sends: u32, files: u32) -> Option<Uring> {
-    let uring = Uring::open_with(sends, files);
-    if !uring.works() {
-        let why = open::open(sends).err();
-        outflow_skip::skipped(
-            "sends through io_uring",
-            format!("the kernel does not give us a ring: {why:?}"),
-        );
-    }
-    uring.works().then_some(uring)
-}
-
-impl Uring {
-    /// Makes the ring's own descriptor one that is no ring.
-    pub(crate) fn put_something_else_in_its_place(&self) {
-        let ring = self.ring.as_ref().expect("a ring");
-        let nothing = std::fs::File::open("/dev/null").expect("it is always there");
-        // SAFETY: the descriptor is open, and its owner closes it as before; there is nothing in
-        // memory that depends on what it names.
-        let mut own = unsafe { std::os::fd::OwnedFd::from_raw_fd(ring.io.as_raw_fd()) };
-        rustix::io::dup2(&nothing, &mut own).expect("a descriptor");
-        let _ = own.into_raw_fd();
-    }
-}
-
-/// Two ends of a TCP connection; ours does not wait.
-pub(crate) fn tcp() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
-    let theirs = TcpStream::connect(listener.local_addr().expect("address")).expect("connect");
-    let (ours, _) = listener.accept().expect("accept");
-    ours.set_nonblocking(true).expect("nonblocking");
-    theirs.set_read_timeout(Some(Duration::from_secs(5))).expect("timeout");
-    (ours, theirs)
-}
+use crate::limits::ZERO_COPY_BUFFER_BYTES;
 
 /// Sends `bytes` to each, and returns the answers. With `zero_copy` it tries without a copy, even if
 /// the kernel made one before, as it does to receivers on the same machine.

@@ -129,7 +129,7 @@ fn holds(bytes: &[u8], parts: Parts<'_>) -> bool {
 impl Drop for Pool {
     fn drop(&mut self) {
         // What is still under way to receivers must not change: those bytes are never freed. This
-        // happens when a worker ends, or its ring fails: once.
+        // happens when a thread ends, or its ring fails: once.
         for buffer in self.buffers.drain(..).filter(|buffer| buffer.given > 0) {
             Box::leak(buffer.bytes);
         }

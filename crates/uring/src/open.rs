@@ -5,7 +5,7 @@ use std::sync::Once;
 
 use io_uring::{IoUring, Probe, opcode};
 
-use crate::limits::URING_ANSWERS;
+use crate::limits::ANSWERS;
 
 /// What this kernel's io_uring can do.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +36,7 @@ pub(super) fn open(sends: u32) -> io::Result<(IoUring, Support)> {
 /// enters the kernel anyway (Linux 6.1); the same without a promise of one thread (5.19); plain.
 fn build(sends: u32) -> io::Result<IoUring> {
     let best = IoUring::builder()
-        .setup_cqsize(URING_ANSWERS)
+        .setup_cqsize(ANSWERS)
         .setup_submit_all()
         .setup_taskrun_flag()
         .setup_single_issuer()
@@ -45,7 +45,7 @@ fn build(sends: u32) -> io::Result<IoUring> {
     let unknown = |error: &io::Error| error.raw_os_error() == Some(libc::EINVAL);
     let cooperative = |error: io::Error| match unknown(&error) {
         true => IoUring::builder()
-            .setup_cqsize(URING_ANSWERS)
+            .setup_cqsize(ANSWERS)
             .setup_submit_all()
             .setup_coop_taskrun()
             .setup_taskrun_flag()
@@ -53,7 +53,7 @@ fn build(sends: u32) -> io::Result<IoUring> {
         false => Err(error),
     };
     let plain = |error: io::Error| match unknown(&error) {
-        true => IoUring::builder().setup_cqsize(URING_ANSWERS).build(sends),
+        true => IoUring::builder().setup_cqsize(ANSWERS).build(sends),
         false => Err(error),
     };
     best.or_else(cooperative).or_else(plain)
@@ -91,7 +91,7 @@ fn advice(error: &io::Error) -> &'static str {
             "set sysctl kernel.io_uring_disabled=0, or let the container's seccomp profile allow io_uring"
         }
         Some(libc::ENOMEM) => "raise the limit of locked memory (ulimit -l, LimitMEMLOCK=)",
-        Some(libc::EMFILE | libc::ENFILE) => crate::system::MORE_FILES,
+        Some(libc::EMFILE | libc::ENFILE) => "raise the limit of open files (ulimit -n, LimitNOFILE=)",
         _ => "Linux 5.19 or newer",
     }
 }

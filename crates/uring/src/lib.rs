@@ -1,17 +1,22 @@
 //! io_uring: sends to many sockets by one system call, each with its own answer.
 //!
-//! A worker has one ring, which only its thread uses. An order's bytes are put together once
+//! A thread that sends has one ring, which it alone uses. An order's bytes are put together once
 //! ([`Uring::compose`]), noted for each socket that is to get them ([`Uring::push`]), and sent to
 //! all by one call ([`Uring::submit`]). Sends never wait (`MSG_DONTWAIT`): they are all done, or
 //! refused, when the call returns. Bytes sent without a copy stay where they are until the kernel
-//! says that it needs them no longer ([`pool`]).
+//! says that it needs them no longer (`pool.rs`).
 //!
 //! Where the kernel has no io_uring or forbids it, the log says so once and [`Uring::works`] is
 //! false; every sender then sends as without it.
 
+#![allow(clippy::disallowed_methods, reason = "sockets are what this is for")]
+
+pub mod limits;
 mod open;
 mod pool;
 mod slots;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -19,13 +24,13 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use io_uring::squeue::Flags;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
-use crate::limits::{REGISTERED_FILES_MAX, URING_BATCH, URING_TRIES, ZERO_COPY_BUFFERS};
+use crate::limits::{BATCH, REGISTERED_FILES_MAX, TRIES, ZERO_COPY_BUFFERS};
 use open::Support;
 use pool::Pool;
 use slots::Slots;
 
-/// A worker's ring, if the kernel gives it one.
-pub(crate) struct Uring {
+/// A thread's ring, if the kernel gives it one.
+pub struct Uring {
     ring: Option<Ring>,
 }
 
@@ -42,7 +47,7 @@ struct Ring {
 
 /// A socket as the ring knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Descriptor {
+pub enum Descriptor {
     /// Its place in the ring's table of descriptors.
     Slot(u32),
     /// The table is full, or there is none: the kernel looks the descriptor up at each send.
@@ -51,7 +56,7 @@ pub(crate) enum Descriptor {
 
 /// Bytes that were put together to be sent, until the order is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Parcel {
+pub struct Parcel {
     place: Place,
     bytes: usize,
 }
@@ -64,13 +69,13 @@ enum Place {
     Pooled(u16),
 }
 
-/// The bytes of an order: calls what it is given with one part after the other, each time it is
-/// called.
-pub(crate) type Parts<'a> = &'a dyn Fn(&mut dyn FnMut(&[u8]));
+/// The bytes of an order: calls what it is given with one part after the other, with the same ones
+/// each time it is called.
+pub type Parts<'a> = &'a dyn Fn(&mut dyn FnMut(&[u8]));
 
 /// Which sends are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answers {
+pub enum Answers {
     /// All: a byte stream may have taken a part.
     All,
     /// Those that failed. A datagram goes whole or not at all.
@@ -87,14 +92,15 @@ struct Entry {
 
 /// What a ring's failure left undone: the sends from this index on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NotSent {
-    pub(crate) from: usize,
+pub struct NotSent {
+    /// The number of the first of them, counted from the first send noted.
+    pub from: usize,
 }
 
 impl Uring {
     /// The calling thread's ring: no other may use it.
-    pub(crate) fn open() -> Self {
-        Self::open_with(URING_BATCH as u32, REGISTERED_FILES_MAX)
+    pub fn open() -> Self {
+        Self::open_with(BATCH as u32, REGISTERED_FILES_MAX)
     }
 
     /// One whose submission queue and whose table of descriptors are of these sizes.
@@ -110,32 +116,33 @@ impl Uring {
     }
 
     /// None: what else there is does the work.
-    pub(crate) fn without() -> Self {
+    pub fn without() -> Self {
         Uring { ring: None }
     }
 
     /// Whether there is a ring.
-    pub(crate) fn works(&self) -> bool {
+    #[inline]
+    pub fn works(&self) -> bool {
         self.ring.is_some()
     }
 
     /// Makes a socket known to the ring, which keeps it open until [`Uring::remove`]. `zero_copy`:
     /// it can send without a copy. `None` if there is no ring.
-    pub(crate) fn add(&mut self, socket: BorrowedFd<'_>, zero_copy: bool) -> Option<Descriptor> {
+    pub fn add(&mut self, socket: BorrowedFd<'_>, zero_copy: bool) -> Option<Descriptor> {
         let ring = self.ring.as_mut()?;
         let slot = ring.slots.add(&ring.io.submitter(), socket, zero_copy);
         Some(slot.map_or(Descriptor::Plain(socket.as_raw_fd()), Descriptor::Slot))
     }
 
     /// Lets go of a socket, before it is closed.
-    pub(crate) fn remove(&mut self, descriptor: Descriptor) {
+    pub fn remove(&mut self, descriptor: Descriptor) {
         if let (Some(ring), Descriptor::Slot(slot)) = (&mut self.ring, descriptor) {
             ring.slots.remove(&ring.io.submitter(), slot);
         }
     }
 
     /// Begins an order: what was put together for the last one is forgotten.
-    pub(crate) fn begin(&mut self) {
+    pub fn begin(&mut self) {
         if let Some(ring) = &mut self.ring {
             ring.copied.clear();
             ring.batch.clear();
@@ -147,7 +154,7 @@ impl Uring {
     /// many they are. With `zero_copy` they go where the kernel can send them from without a copy,
     /// if there is room; those that lie there from an order before are used again. `None` if
     /// there is no ring.
-    pub(crate) fn compose(&mut self, bytes: usize, zero_copy: bool, parts: Parts<'_>) -> Option<Parcel> {
+    pub fn compose(&mut self, bytes: usize, zero_copy: bool, parts: Parts<'_>) -> Option<Parcel> {
         let ring = self.ring.as_mut()?;
         if zero_copy && bytes <= ring.pool.buffer_bytes() {
             ring.collect();
@@ -160,9 +167,10 @@ impl Uring {
         Some(Parcel { place: Place::Copied(start), bytes: ring.copied.len() - start })
     }
 
-    /// Notes that `parcel` is to go to this socket. At most [`URING_BATCH`] before each
+    /// Notes that `parcel` is to go to this socket. At most [`BATCH`] before each
     /// [`Uring::submit`].
-    pub(crate) fn push(&mut self, to: Descriptor, parcel: Parcel) {
+    #[inline]
+    pub fn push(&mut self, to: Descriptor, parcel: Parcel) {
         if let Some(ring) = &mut self.ring {
             let can = matches!(to, Descriptor::Slot(slot) if ring.slots.zero_copy(slot));
             let zero_copy = can && matches!(parcel.place, Place::Pooled(_));
@@ -175,7 +183,7 @@ impl Uring {
     ///
     /// # Errors
     /// The kernel took no more sends. The ring is given up then: see [`Uring::works`].
-    pub(crate) fn submit(
+    pub fn submit(
         &mut self,
         answers: Answers,
         mut done: impl FnMut(usize, io::Result<usize>),
@@ -200,7 +208,7 @@ struct Tag {
     zero_copy: Option<(u16, u32)>,
 }
 
-const _: () = assert!(URING_BATCH <= 1 << 16 && ZERO_COPY_BUFFERS < 1 << 16, "they fit a tag");
+const _: () = assert!(BATCH <= 1 << 16 && ZERO_COPY_BUFFERS < 1 << 16, "they fit a tag");
 
 impl Tag {
     fn encode(self) -> u64 {
@@ -225,7 +233,7 @@ impl Ring {
     fn new(io: IoUring, support: Support, files: u32) -> Self {
         let slots = Slots::new(&io.submitter(), files);
         let pool = Pool::new(&io.submitter(), support.zero_copy);
-        Ring { io, support, slots, pool, copied: Vec::new(), batch: Vec::with_capacity(URING_BATCH) }
+        Ring { io, support, slots, pool, copied: Vec::new(), batch: Vec::with_capacity(BATCH) }
     }
 
     fn submit(
@@ -250,7 +258,7 @@ impl Ring {
             }
             answered += self.drain(done);
             idle = if before == (sent, answered) { idle + 1 } else { 0 };
-            if idle > URING_TRIES {
+            if idle > TRIES {
                 let error = io::Error::from(io::ErrorKind::TimedOut);
                 return Err(self.give_up(sent, skip, &error, done));
             }
@@ -365,4 +373,4 @@ impl Entry {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

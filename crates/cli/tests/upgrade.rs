@@ -1,0 +1,91 @@
+//! What an upgrade needs of the processes: one that waits with all that the relay began with, and one that takes over.
+
+#![allow(clippy::disallowed_methods, reason = "a test of processes")]
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often it is looked.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The command that runs a relay, and where that will listen.
+fn relay() -> (Command, String, TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let http = free.local_addr().expect("bound").to_string();
+    let file = folder.path().join("relay.toml");
+    let text = format!(
+        "[listen]\nhttp = \"{http}\"\nrtsp = \"off\"\nrtp_ports = \"47100-47199\"\n[limits]\nworkers = 1\n\
+         [fanout]\nudp = \"user\"\n[streams.a]\n"
+    );
+    fs::write(&file, text).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outflow"));
+    command.arg("run").arg(file).stdin(Stdio::null()).stdout(Stdio::null());
+    (command, http, folder)
+}
+
+/// Of a process's files, one that is of words, each with a zero behind it.
+fn words(pid: &str, file: &str) -> Vec<String> {
+    let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// A field of a process's state, counted from the one behind its name; none if it has ended.
+fn field(pid: &str, number: usize) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields = stat.rsplit_once(')')?.1;
+    fields.split_whitespace().nth(number).map(str::to_owned).filter(|_| !fields.starts_with(" Z"))
+}
+
+/// The starter of a relay.
+fn starter_of(relay: &Child) -> String {
+    let is_starter = |pid: &String| {
+        field(pid, 1).is_some_and(|parent| parent == relay.id().to_string())
+            && words(pid, "cmdline").first().is_some_and(|name| name == "outflow-starter")
+    };
+    let all = fs::read_dir("/proc").expect("mounted").filter_map(Result::ok);
+    let mut all = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    all.find(is_starter).expect("it has one")
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(LOOK);
+    }
+}
+
+#[test]
+fn a_starter_has_what_the_relay_began_with_and_ends_with_it() {
+    let (mut command, http, _folder) = relay();
+    let mut relay = command.env("OUTFLOW_TEST", "kept").stderr(Stdio::null()).spawn().expect("it can be run");
+    wait_until("it does not listen", || TcpStream::connect(&http).is_ok());
+    let (starter, pid) = (starter_of(&relay), relay.id().to_string());
+    let [exe, run, file] = words(&pid, "cmdline").try_into().expect("three words");
+    let exe = fs::canonicalize(exe).expect("it runs").display().to_string();
+    assert_eq!(words(&starter, "cmdline"), ["outflow-starter", &exe, &run, "--take-over", &file]);
+    assert!(words(&starter, "environ").iter().any(|variable| variable == "OUTFLOW_TEST=kept"));
+    assert_ne!(field(&starter, 2), field(&pid, 2), "a signal to the relay's terminal is none to it");
+    // Not even one that ends without a word leaves it behind.
+    relay.kill().expect("it runs");
+    relay.wait().expect("it ends");
+    wait_until("it is left behind", || field(&starter, 0).is_none());
+}
+
+#[test]
+fn a_relay_that_is_to_take_over_from_none_says_so() {
+    let (mut command, _, _folder) = relay();
+    let Output { status, stderr, .. } = command.arg("--take-over").output().expect("it can be run");
+    let said = String::from_utf8_lossy(&stderr);
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("outflow upgrade"), "{said}");
+}
