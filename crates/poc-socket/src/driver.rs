@@ -301,8 +301,10 @@ async fn drive(
         }
         let (until, is_full) = match shared.turn(&returned) {
             Ok(Turn::Over) => return,
-            Ok(Turn::Stand) if shared.rest().await => continue,
-            Ok(Turn::Stand) => return,
+            Ok(Turn::Stand) => match shared.rest().await {
+                true => continue,
+                false => return,
+            },
             // Others have their turn, and what has come is read.
             Ok(Turn::More) => {
                 tokio::task::yield_now().await;

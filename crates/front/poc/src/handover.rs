@@ -45,7 +45,7 @@ pub(super) async fn give(listener: &PocListener, control: &Control, member: &mut
     let part = match listener.stand(control.epoch()).await {
         Ok((saved, socket)) => {
             let value = minicbor::to_vec(saved).unwrap_or_default();
-            Some(Part { value, descriptors: vec![socket], turn: None })
+            Some(Part { value, descriptors: vec![socket], ..Part::default() })
         }
         Err(error) => {
             tracing::warn!(%error, "clients of the partial-order transport have to connect again");

@@ -58,7 +58,8 @@ impl Ledger {
     pub(super) fn save(&self, from: u64) -> SavedLedger {
         let heard =
             usize::try_from(from.saturating_sub(self.base)).unwrap_or(usize::MAX).min(self.units.len());
-        let number = |reason| REASONS.iter().position(|known| *known == reason).unwrap_or_default() as u8;
+        let number =
+            |reason: DropReason| REASONS.iter().position(|known| *known == reason).unwrap_or_default() as u8;
         let units = self.units.range(heard..).map(|(bytes, reason)| (*bytes, number(*reason)));
         SavedLedger { base: self.base + heard as u64, units: units.collect() }
     }
