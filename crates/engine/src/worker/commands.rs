@@ -49,7 +49,7 @@ impl Worker {
                 self.look_again(stream);
             }
             Command::Share { stream, owner_end, knows } => {
-                streams.with(stream, |stream| stream.share(owner_end, knows));
+                streams.with(stream, |it| it.share(owner_end, knows))
             }
             Command::Rest { stream } => streams.rest(self.clock.now(), stream),
             Command::RemoveStream { stream, reason } => self.remove_stream(stream, reason),
