@@ -48,9 +48,7 @@ impl Worker {
                 streams.replicate((stream, owner), name, options, replica_ends);
                 self.look_again(stream);
             }
-            Command::Share { stream, owner_end, knows } => {
-                streams.with(stream, |it| it.share(owner_end, knows))
-            }
+            Command::Share { stream, owner_end, knows } => streams.share(stream, owner_end, knows),
             Command::Rest { stream } => streams.rest(self.clock.now(), stream),
             Command::RemoveStream { stream, reason } => self.remove_stream(stream, reason),
             Command::SetOptions { stream, options } => {

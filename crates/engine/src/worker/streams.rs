@@ -8,7 +8,7 @@ use outflow_relay::{Priority, Report, SinkKey, StreamOptions};
 use slab::Slab;
 
 use super::agenda::Agenda;
-use super::share::ReplicaEnd;
+use super::share::{OwnerEnd, ReplicaEnd};
 use super::stream::LiveStream;
 use crate::clock::Clock;
 use crate::message::{ControlError, Demanders, ReceiverId, StreamId};
@@ -54,6 +54,11 @@ impl Streams {
             Ok(index) => self[index].queues.set_replica_ends(replica_ends),
             Err(_) => self.add((id, owner), (name, String::new()), options, replica_ends),
         }
+    }
+
+    /// Hands a stream over to one more worker from now on. `knows`: that has all that has been before.
+    pub(super) fn share(&mut self, id: StreamId, owner_end: OwnerEnd, knows: bool) {
+        self.with(id, |stream| stream.share(owner_end, knows));
     }
 
     /// A replica has no receivers: its packets go.
