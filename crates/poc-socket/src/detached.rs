@@ -101,6 +101,11 @@ impl Routes {
         }
     }
 
+    /// All connections that are elsewhere, and their numbers there.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = (Handle, u64)> {
+        self.by_handle.iter().map(|(handle, (_, number))| (*handle, *number))
+    }
+
     /// Puts a datagram down for a connection; its number is filled in.
     pub(crate) fn put(&mut self, handle: Handle, datagram: HandedOver<'_>) {
         let Some((inbox, peer)) = self.by_handle.get(&handle) else { return };

@@ -55,6 +55,19 @@ pub(crate) struct Inner {
     flushed_at: Time,
     /// When the task looks again by itself.
     sleeps_until: Time,
+    stage: Stage,
+}
+
+/// Whether an end does anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Runs,
+    /// It is to stand still as soon as all has gone that may go now.
+    Halts,
+    /// It reads and sends nothing, and no time passes for it.
+    Stands,
+    /// Another process goes on with it.
+    Gone,
 }
 
 /// What the task and all sockets of an end share.
@@ -63,6 +76,8 @@ pub(crate) struct Shared {
     start: Instant,
     /// Something is to be sent.
     wake: Notify,
+    /// It stands still.
+    stood: Notify,
     pub(crate) asked: Notify,
     pub(crate) udp: Arc<Udp>,
     /// Connections that come back from elsewhere: each once, so that no more wait than there are connections.
@@ -99,6 +114,52 @@ impl Shared {
         later - sooner + 1_000_000
     }
 
+    /// Stands still, until it is to go on or another process does. Answers whether it does: it does not if the socket
+    /// has failed.
+    pub(crate) async fn stand(&self) -> bool {
+        {
+            let mut inner = self.lock();
+            if inner.stage == Stage::Runs {
+                inner.stage = Stage::Halts;
+            }
+        }
+        self.wake.notify_one();
+        loop {
+            {
+                let inner = self.lock();
+                if inner.error.is_some() || inner.stage == Stage::Stands {
+                    return inner.error.is_none();
+                }
+            }
+            self.stood.notified().await;
+        }
+    }
+
+    /// Goes on after it has stood still.
+    pub(crate) fn go_on(&self) {
+        self.lock().stage = Stage::Runs;
+        self.wake.notify_one();
+    }
+
+    /// Another process goes on: nothing is sent here any more, and those that wait for something are told.
+    pub(crate) fn vanish(&self) {
+        self.lock().stage = Stage::Gone;
+        self.end_with("another process goes on with the connections".to_owned());
+        self.wake.notify_one();
+    }
+
+    /// Waits until it may go on. Answers whether it does.
+    async fn rest(&self) -> bool {
+        loop {
+            let stage = self.lock().stage;
+            match stage {
+                Stage::Runs => return true,
+                Stage::Gone => return false,
+                Stage::Halts | Stage::Stands => self.wake.notified().await,
+            }
+        }
+    }
+
     /// A connection that was elsewhere is not needed any more: it is ended here.
     pub(crate) fn put_back(&self, handle: Handle, connection: Box<Connection>) {
         // If the task has ended, the socket has, too.
@@ -111,6 +172,11 @@ impl Inner {
     /// Why nothing can come any more.
     pub(crate) fn error(&self) -> Option<io::Error> {
         self.error.as_ref().map(|error| io::Error::other(error.clone()))
+    }
+
+    /// Whether nothing is read or sent.
+    pub(crate) fn is_still(&self) -> bool {
+        matches!(self.stage, Stage::Stands | Stage::Gone)
     }
 
     fn follow(&mut self, asked: &Notify) {
@@ -159,36 +225,62 @@ fn host(address: IpAddr) -> u128 {
 pub(crate) fn begin(
     udp: Udp,
     make: impl FnOnce(Secret) -> Endpoint,
-    (datagram_bytes_max, is_server): (usize, bool),
+    how: (usize, bool),
 ) -> io::Result<Arc<User>> {
     let mut key = [0; 16];
     SystemRandom::new().fill(&mut key).map_err(|_| io::Error::other("the system has no random numbers"))?;
-    let inner = Inner {
-        endpoint: make(Secret::new(key)),
-        waits: BTreeMap::new(),
-        connected: BTreeMap::new(),
-        asking: VecDeque::new(),
-        ended: None,
-        error: None,
-        outbox: Outbox::default(),
-        datagram: Vec::new(),
-        routes: Routes::default(),
-        flushed_at: Time::ZERO,
-        sleeps_until: Time::ZERO,
-    };
-    // bounded: a connection stands there once, and their number is bounded.
-    let (returns, returned) = mpsc::channel();
-    let shared = Arc::new(Shared {
-        inner: Mutex::new(inner),
-        start: Instant::now(),
-        wake: Notify::new(),
-        asked: Notify::new(),
-        returns,
-        answers_alike: is_server && udp.local_addr().ip().is_unspecified(),
-        udp: Arc::new(udp),
-    });
-    tokio::spawn(drive(Arc::clone(&shared), returned, datagram_bytes_max));
-    Ok(Arc::new(User(shared)))
+    Ok(End::new(udp, make(Secret::new(key)), Instant::now(), how).begin())
+}
+
+/// An end that nothing drives yet.
+pub(crate) struct End {
+    pub(crate) user: Arc<User>,
+    returned: mpsc::Receiver<(Handle, Box<Connection>)>,
+    datagram_bytes_max: usize,
+}
+
+impl End {
+    /// Its time counts from `start` on.
+    pub(crate) fn new(
+        udp: Udp,
+        endpoint: Endpoint,
+        start: Instant,
+        (datagram_bytes_max, is_server): (usize, bool),
+    ) -> Self {
+        let inner = Inner {
+            endpoint,
+            waits: BTreeMap::new(),
+            connected: BTreeMap::new(),
+            asking: VecDeque::new(),
+            ended: None,
+            error: None,
+            outbox: Outbox::default(),
+            datagram: Vec::new(),
+            routes: Routes::default(),
+            flushed_at: Time::ZERO,
+            sleeps_until: Time::ZERO,
+            stage: Stage::Runs,
+        };
+        // bounded: a connection stands there once, and their number is bounded.
+        let (returns, returned) = mpsc::channel();
+        let shared = Arc::new(Shared {
+            inner: Mutex::new(inner),
+            start,
+            wake: Notify::new(),
+            stood: Notify::new(),
+            asked: Notify::new(),
+            returns,
+            answers_alike: is_server && udp.local_addr().ip().is_unspecified(),
+            udp: Arc::new(udp),
+        });
+        End { user: Arc::new(User(shared)), returned, datagram_bytes_max }
+    }
+
+    /// Begins to drive it.
+    pub(crate) fn begin(self) -> Arc<User> {
+        tokio::spawn(drive(Arc::clone(&self.user.0), self.returned, self.datagram_bytes_max));
+        self.user
+    }
 }
 
 async fn drive(
@@ -209,6 +301,10 @@ async fn drive(
         }
         let (until, is_full) = match shared.turn(&returned) {
             Ok(Turn::Over) => return,
+            Ok(Turn::Stand) => match shared.rest().await {
+                true => continue,
+                false => return,
+            },
             // Others have their turn, and what has come is read.
             Ok(Turn::More) => {
                 tokio::task::yield_now().await;
@@ -242,6 +338,8 @@ enum Turn {
         until: Duration,
         is_full: bool,
     },
+    /// Nothing, until it is to go on.
+    Stand,
     Over,
 }
 
@@ -259,6 +357,9 @@ impl Shared {
     /// Does what is due, and sends what may go.
     fn turn(&self, returned: &mpsc::Receiver<(Handle, Box<Connection>)>) -> io::Result<Turn> {
         let mut inner = self.lock();
+        if inner.is_still() {
+            return Ok(Turn::Stand);
+        }
         let now = self.now();
         for (handle, connection) in returned.try_iter() {
             inner.routes.remove(handle);
@@ -274,6 +375,11 @@ impl Shared {
         }
         if left == Left::Some {
             return Ok(Turn::More);
+        }
+        if inner.stage == Stage::Halts {
+            inner.stage = Stage::Stands;
+            self.stood.notify_one();
+            return Ok(Turn::Stand);
         }
         let soon = inner.ended.map_or(Duration::from_secs(1), |_| Duration::from_millis(10));
         let until = inner.endpoint.next_timeout().map_or(now + soon, |at| at.min(now + soon));
@@ -302,7 +408,8 @@ impl Shared {
     /// task is woken for what it does not know of.
     pub(crate) fn act(&self, mut inner: MutexGuard<'_, Inner>) {
         let now = self.now();
-        let is_lone = now.since(inner.flushed_at) >= ALONE && inner.outbox.is_empty();
+        let may_send = inner.outbox.is_empty() && !inner.is_still();
+        let is_lone = may_send && now.since(inner.flushed_at) >= ALONE;
         // What is wrong with the socket, the task will notice, too.
         let is_sent = is_lone && self.flush(&mut inner, now).is_ok_and(|left| left == Left::Nothing);
         inner.follow(&self.asked);
@@ -332,8 +439,14 @@ impl Shared {
     }
 
     fn give_up(&self, error: &io::Error) {
+        self.end_with(format!("the socket failed: {error}"));
+        self.stood.notify_one();
+    }
+
+    /// Nothing can come any more: those that wait for something are told why.
+    fn end_with(&self, why: String) {
         let mut inner = self.lock();
-        inner.error = Some(format!("the socket failed: {error}"));
+        inner.error = Some(why);
         for waits in inner.waits.values() {
             waits.readable.notify_one();
             waits.writable.notify_one();

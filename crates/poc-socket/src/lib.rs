@@ -11,6 +11,7 @@ pub mod limits;
 pub mod media;
 pub mod noise;
 mod options;
+pub mod save;
 mod socket;
 
 pub use detached::{Detached, NetworkPath};

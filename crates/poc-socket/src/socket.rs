@@ -14,6 +14,7 @@ use outflow_poc::connection::{
 };
 use outflow_poc::endpoint::{AcceptError, ConnectError, Endpoint, Handle};
 use outflow_poc::packet::Code;
+use outflow_poc::save::Unfit;
 use outflow_udp::{Inbox, Udp};
 
 use crate::detached::{Detached, NetworkPath};
@@ -40,6 +41,9 @@ pub enum OpenError {
     /// A client asked for what is not to be had; it was told so.
     #[error("a client was refused: {0}")]
     Refused(Refusal),
+    /// What another process has said of itself cannot be.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
 }
 
 /// What became of a connection so far.
@@ -71,8 +75,8 @@ pub async fn look_up(address: &Address) -> io::Result<SocketAddr> {
 
 /// Waits for clients.
 pub struct PocListener {
-    user: Arc<User>,
-    options: Options,
+    pub(crate) user: Arc<User>,
+    pub(crate) options: Options,
 }
 
 impl PocListener {
@@ -344,10 +348,12 @@ impl PocSocket {
     }
 
     /// Takes the connection out, for another driver that sends through the same socket. What comes for it
-    /// is put into `inbox` with this number, and its time counts from `epoch` on. `None` if it is gone.
+    /// is put into `inbox` with this number, and its time counts from `epoch` on. `None` if it is gone, or if its end
+    /// stands still for another process, which knows nothing of its leaving.
     pub fn detach(self, inbox: Inbox, number: u64, epoch: Instant) -> Option<(Detached, NetworkPath)> {
         let mut inner = self.shared().lock();
-        let connection = inner.endpoint.detach(self.handle)?;
+        let is_still = inner.is_still();
+        let connection = if is_still { None } else { inner.endpoint.detach(self.handle) }?;
         inner.routes.add(self.handle, inbox, number);
         let peer = connection.address();
         let way = NetworkPath { udp: Arc::clone(&self.shared().udp), peer, own: inner.outbox.own(peer) };

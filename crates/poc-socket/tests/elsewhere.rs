@@ -10,7 +10,9 @@ use outflow_media::Time;
 use outflow_poc::connection::{Event, Worth};
 use outflow_poc::endpoint::deliver;
 use outflow_poc::packet::Code;
+use outflow_poc::save::SavedConnection;
 use outflow_poc_socket::media::Form;
+use outflow_poc_socket::save::{Returning, SavedListener};
 use outflow_poc_socket::{Detached, NetworkPath, Options, PocListener, PocSocket, Security, media};
 use outflow_udp::{Outbox, Parcels, inbox};
 
@@ -65,22 +67,31 @@ impl Elsewhere {
 }
 
 async fn pair() -> (PocListener, PocSocket, Elsewhere) {
+    pair_with(Options::new(Security::Plain)).await
+}
+
+async fn pair_with(options: Options) -> (PocListener, PocSocket, Elsewhere) {
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
-    let options = Options::new(Security::Plain);
     // The socket's own time begins later.
     let epoch = Instant::now();
     std::thread::sleep(Duration::from_millis(30));
     let listener = PocListener::bind(here, options.clone()).expect("a port");
-    let at = listener.local_addr();
-    let request = media::to_receive("/cam", Form::Ts, None);
-    let connecting = tokio::spawn(async move { PocSocket::connect(at, request, &options).await });
-    let flow = media::stream(Duration::from_millis(500));
-    let socket = listener.accept().await.expect("a client").answer(Some(&flow)).expect("a service");
-    let client = connecting.await.expect("no panic").expect("a connection");
+    let (socket, client) = connected(&listener, &options).await;
     let (inbox, parcels) = inbox(16, Arc::new(|| ()));
     let (detached, way) = socket.detach(inbox, NUMBER, epoch).expect("it is there");
     assert_eq!((way.peer.port(), way.own), (client.local_addr().port(), None));
     (listener, client, Elsewhere { epoch, detached, way, parcels, outbox: Outbox::default() })
+}
+
+/// Both ends of another connection.
+async fn connected(listener: &PocListener, options: &Options) -> (PocSocket, PocSocket) {
+    let (at, options) = (listener.local_addr(), options.clone());
+    let request = media::to_receive("/cam", Form::Ts, None);
+    let connecting = tokio::spawn(async move { PocSocket::connect(at, request, &options).await });
+    let flow = media::stream(Duration::from_secs(5));
+    let asking = tokio::time::timeout(PATIENCE, listener.accept()).await.expect("in time").expect("a client");
+    let socket = asking.answer(Some(&flow)).expect("a service");
+    (socket, connecting.await.expect("no panic").expect("a connection"))
 }
 
 /// What the client got, and how it ended.
@@ -108,6 +119,93 @@ async fn a_connection_is_driven_elsewhere_and_ended_with_its_reason() {
     drop(elsewhere);
     let heard = hearing.await.expect("no panic");
     assert_eq!(heard, (UNITS, Code(70), "that was all".to_owned()));
+}
+
+/// As another process would go on: all that it has is these bytes, and a copy of the socket.
+async fn handed_over(
+    listener: PocListener,
+    options: &Options,
+    elsewhere: Elsewhere,
+) -> (PocListener, Elsewhere) {
+    let epoch = elsewhere.epoch;
+    let (saved, socket) = listener.stand(epoch).await.expect("the socket lives");
+    let connection = elsewhere.detached.connection().save().expect("small flows");
+    let bytes = minicbor::to_vec((&saved, &connection)).expect("memory takes all that is written to it");
+    listener.vanish();
+    drop((listener, elsewhere));
+    let (again, connection): (SavedListener, SavedConnection) =
+        minicbor::decode(&bytes).expect("it was just written");
+    assert_eq!(again, saved);
+    let mut returning = Returning::new(options.clone(), &again, socket, epoch).expect("it was just saved");
+    let (inbox, parcels) = inbox(16, Arc::new(|| ()));
+    let (detached, way) = returning.detached(NUMBER, &connection, inbox.clone()).expect("it was just saved");
+    assert!(returning.detached(NUMBER, &connection, inbox).is_err(), "it is there once");
+    let listener = returning.begin(Code(71), "it went on without you");
+    (listener, Elsewhere { epoch, detached, way, parcels, outbox: Outbox::default() })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_do_not_see_that_another_process_goes_on() {
+    let keys = "shared:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+    let keys = Security::Keys(Arc::new(keys.parse().expect("a key")));
+    for security in [Security::Plain, keys] {
+        let options = Options::new(security);
+        let (mut listener, client, mut elsewhere) = pair_with(options.clone()).await;
+        let here = connected(&listener, &options).await;
+        let (hearing, other) = (tokio::spawn(async move { heard(&client).await }), here.1);
+        let other = tokio::spawn(async move { heard(&other).await });
+        for part in 1..=4 {
+            let some = |it: &Detached| it.connection().outgoing_counts().delivered >= part * UNITS / 5;
+            tokio::time::timeout(PATIENCE, elsewhere.run_until(some)).await.expect("in time");
+            (listener, elsewhere) = handed_over(listener, &options, elsewhere).await;
+        }
+        let all = |it: &Detached| it.connection().outgoing_counts().delivered == UNITS;
+        tokio::time::timeout(PATIENCE, elsewhere.run_until(all)).await.expect("in time");
+        let ended = other.await.expect("no panic");
+        assert_eq!(ended, (0, Code(71), "it went on without you".to_owned()), "it was with the listener");
+        assert!(matches!(here.0.event().await, Event::Closed(_)), "the process before is told, too");
+        // What comes now is served at the same place.
+        drop(connected(&listener, &options).await);
+        let now = Time::ZERO + elsewhere.epoch.elapsed();
+        let (own, connection) = elsewhere.detached.at(now);
+        connection.close(own, Code(70), "that was all");
+        drop(elsewhere);
+        let heard = hearing.await.expect("no panic");
+        assert_eq!(heard, (UNITS, Code(70), "that was all".to_owned()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_that_stood_still_goes_on_and_nothing_was_lost() {
+    let (listener, client, mut elsewhere) = pair().await;
+    let (socket, other) = connected(&listener, &Options::new(Security::Plain)).await;
+    listener.stand(elsewhere.epoch).await.expect("the socket lives");
+    let (sent, late) = (socket.send("while it stands").await, connected_late(listener.local_addr()));
+    assert_eq!(sent, Ok(0));
+    // Its driver does not stand still, and hears nothing.
+    elsewhere.turn();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(elsewhere.parcels.take().is_none() && other.try_event().is_none());
+    listener.go_on();
+    let unit = tokio::time::timeout(PATIENCE, other.recv()).await.expect("in time").expect("it is open");
+    assert_eq!(unit.1, "while it stands");
+    let asking = tokio::time::timeout(PATIENCE, listener.accept()).await.expect("in time").expect("a client");
+    asking.refuse(Code(72), "no");
+    assert!(late.await.expect("no panic").contains("no"));
+    let hearing = tokio::spawn(async move { heard(&client).await });
+    let all = |it: &Detached| it.connection().outgoing_counts().delivered == UNITS;
+    tokio::time::timeout(PATIENCE, elsewhere.run_until(all)).await.expect("in time");
+    drop(elsewhere);
+    assert_eq!(hearing.await.expect("no panic"), (UNITS, Code::DONE, String::new()));
+}
+
+/// A client that asks, and why it gets nothing.
+fn connected_late(at: SocketAddr) -> tokio::task::JoinHandle<String> {
+    let request = media::to_receive("/cam", Form::Ts, None);
+    tokio::spawn(async move {
+        let options = Options::new(Security::Plain);
+        PocSocket::connect(at, request, &options).await.expect_err("it is refused").to_string()
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,7 +19,7 @@ mod parcel;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -120,9 +120,27 @@ impl Udp {
         if let SocketAddr::V6(address) = address {
             socket.set_only_v6(!address.ip().is_unspecified())?;
         }
-        let buffers = ask_for_buffers(&socket, options)?;
-        socket.set_nonblocking(true)?;
+        ask_for_buffers(&socket, options)?;
         socket.bind(&address.into())?;
+        Udp::of(socket, options)
+    }
+
+    /// One that goes on with a socket of another process: it is bound, and its buffers stay as they are. It has to be
+    /// called where tokio runs.
+    ///
+    /// # Errors
+    /// It is no socket of UDP, or the system's fault.
+    pub fn taken(socket: OwnedFd, options: &Options) -> io::Result<Udp> {
+        let socket = Socket::from(socket);
+        if socket.protocol()? != Some(Protocol::UDP) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no socket of UDP"));
+        }
+        Udp::of(socket, options)
+    }
+
+    fn of(socket: Socket, options: &Options) -> io::Result<Udp> {
+        socket.set_nonblocking(true)?;
+        let buffers = buffers(&socket)?;
         let state = UdpSocketState::new((&socket).into())?;
         let segments_at_first = state.max_gso_segments();
         let io = watched(socket.into(), Interest::READABLE)?;
@@ -316,7 +334,7 @@ fn watched(socket: UdpSocket, interest: Interest) -> io::Result<AsyncFd<UdpSocke
     AsyncFd::with_interest(socket, interest)
 }
 
-fn ask_for_buffers(socket: &Socket, options: &Options) -> io::Result<Buffers> {
+fn ask_for_buffers(socket: &Socket, options: &Options) -> io::Result<()> {
     // Beyond the administrator's bounds if we may, else up to them.
     if sockopt::set_socket_recv_buffer_size_force(socket, options.recv_buffer_bytes).is_err() {
         socket.set_recv_buffer_size(options.recv_buffer_bytes)?;
@@ -324,6 +342,10 @@ fn ask_for_buffers(socket: &Socket, options: &Options) -> io::Result<Buffers> {
     if sockopt::set_socket_send_buffer_size_force(socket, options.send_buffer_bytes).is_err() {
         socket.set_send_buffer_size(options.send_buffer_bytes)?;
     }
+    Ok(())
+}
+
+fn buffers(socket: &Socket) -> io::Result<Buffers> {
     // The kernel doubles what is asked for, for its own use, and says so.
     Ok(Buffers { recv_bytes: socket.recv_buffer_size()? / 2, send_bytes: socket.send_buffer_size()? / 2 })
 }

@@ -40,6 +40,11 @@ impl Outbox {
         self.own.of(peer)
     }
 
+    /// All peers of which that is known, and by which.
+    pub fn owns(&self) -> impl Iterator<Item = (SocketAddr, IpAddr)> {
+        self.own.iter()
+    }
+
     /// Whether nothing waits in it.
     pub fn is_empty(&self) -> bool {
         self.sent.0 >= self.pieces.len()

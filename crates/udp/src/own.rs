@@ -33,6 +33,11 @@ impl OwnAddresses {
             _ => self.by_peer.get(&peer).copied(),
         }
     }
+
+    /// All that is known.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (SocketAddr, IpAddr)> {
+        self.by_peer.iter().map(|(peer, own)| (*peer, *own))
+    }
 }
 
 #[cfg(test)]

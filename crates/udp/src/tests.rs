@@ -224,6 +224,23 @@ async fn buffers_are_reported_as_they_are() {
 }
 
 #[tokio::test]
+async fn another_process_goes_on_with_a_socket() {
+    let (receiver, sender) = (bound(V4, true), bound(V4, true));
+    let copy = receiver.as_fd().try_clone_to_owned().expect("a descriptor");
+    let to = receiver.local_addr();
+    sender.send(&segments(to, 4, b"wait")).await.expect("the socket lives");
+    let buffers = receiver.buffers();
+    drop(receiver);
+    let taken = Udp::taken(copy, &Options::default()).expect("it is one");
+    assert_eq!((taken.local_addr(), taken.buffers()), (to, buffers));
+    sender.send(&Segments { mark: Mark::Ect1, ..segments(to, 4, b"more") }).await.expect("the socket lives");
+    let both = received(&taken, 2, |it| (it.bytes.to_vec(), it.mark)).await;
+    assert_eq!(both, [(b"wait".to_vec(), Mark::None), (b"more".to_vec(), Mark::Ect1)]);
+    let (other, _) = std::os::unix::net::UnixDatagram::pair().expect("a pair");
+    assert!(Udp::taken(other.into(), &Options::default()).is_err());
+}
+
+#[tokio::test]
 async fn a_piece_is_no_longer_than_a_packet_may_be() {
     let socket = bound(V4, true);
     if !socket.segmentation() {

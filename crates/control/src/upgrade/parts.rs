@@ -77,7 +77,7 @@ impl Parts {
     /// Asks all members for their parts, and waits for them a while. Answers the parts, and how many members have not
     /// answered.
     pub(super) async fn collect(&self) -> (Vec<(&'static str, Part)>, usize) {
-        *self.book() = Book { is_open: true, ..std::mem::take(&mut *self.book()) };
+        self.book().is_open = true;
         self.phase.send_replace(Phase::Stands);
         let until = Instant::now() + WITHIN;
         loop {

@@ -86,6 +86,8 @@ struct Worker {
     snapshot: Snapshot,
     shares: Shares,
     running: bool,
+    /// Whether another process has all that it had.
+    has_vanished: bool,
 }
 
 impl Worker {
@@ -121,6 +123,7 @@ impl Worker {
             snapshot: Snapshot::new(published),
             shares: Shares::default(),
             running: true,
+            has_vanished: false,
         })
     }
 
@@ -142,6 +145,10 @@ impl Worker {
                 let token = event.data.u64() as usize;
                 anything |= !matches!(self.watch.get(token), Some(Watched::Source { .. }));
                 self.event(token, event.flags);
+                // That reads the sockets, and goes on with the numbers of packets.
+                if self.has_vanished {
+                    return Ok(());
+                }
             }
             if anything {
                 self.plan();

@@ -106,7 +106,7 @@ impl Worker {
 
     /// Ends, and lets all sockets go that another process has, too.
     fn vanish(&mut self) -> Vec<(SourceId, mpsc::Receiver<Ingest>)> {
-        self.running = false;
+        (self.running, self.has_vanished) = (false, true);
         let mut queues = Vec::new();
         let mut next = 0;
         while let Some(index) = self.streams.next_from(next) {

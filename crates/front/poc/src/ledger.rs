@@ -6,8 +6,14 @@ use outflow_packet::DropReason;
 use outflow_poc::connection::NotSent;
 use outflow_relay::Report;
 
+use crate::saved::SavedLedger;
+
 /// Units of which nothing was heard, at most; the oldest are forgotten then.
 const UNITS_MAX: usize = 32_768;
+
+/// Why a unit may not come, as that is saved.
+const REASONS: [DropReason; 4] =
+    [DropReason::NotRepaired, DropReason::Late, DropReason::LessValuable, DropReason::DependsOnDropped];
 
 /// Units by their numbers, which are given in turn.
 #[derive(Debug, Default)]
@@ -48,6 +54,23 @@ impl Ledger {
         Some(Report::GivenUp { reason, bytes: u64::from(bytes) })
     }
 
+    /// All from this unit on: of those below, nothing is heard any more.
+    pub(super) fn save(&self, from: u64) -> SavedLedger {
+        let heard =
+            usize::try_from(from.saturating_sub(self.base)).unwrap_or(usize::MAX).min(self.units.len());
+        let number =
+            |reason: DropReason| REASONS.iter().position(|known| *known == reason).unwrap_or_default() as u8;
+        let units = self.units.range(heard..).map(|(bytes, reason)| (*bytes, number(*reason)));
+        SavedLedger { base: self.base + heard as u64, units: units.collect() }
+    }
+
+    pub(super) fn restore(saved: &SavedLedger) -> Self {
+        let reason = |number: u8| REASONS.get(usize::from(number)).copied().unwrap_or(REASONS[0]);
+        let left_out = saved.units.len().saturating_sub(UNITS_MAX);
+        let units = saved.units.iter().skip(left_out).map(|(bytes, number)| (*bytes, reason(*number)));
+        Ledger { base: saved.base.saturating_add(left_out as u64), units: units.collect() }
+    }
+
     fn unit(&mut self, unit: u64) -> Option<&mut (u32, DropReason)> {
         let index = usize::try_from(unit.checked_sub(self.base)?).ok()?;
         self.units.get_mut(index)
@@ -71,6 +94,25 @@ mod tests {
         assert_eq!((ledger.lost(0), ledger.lost(4)), (None, None));
         ledger.sent(4, 0);
         assert_eq!(ledger.lost(4), None, "it is no packet of the stream");
+    }
+
+    #[test]
+    fn what_may_still_be_heard_of_goes_on_in_another_process() {
+        let mut ledger = Ledger::default();
+        (1..=4).for_each(|unit| ledger.sent(unit, 100 * unit as usize));
+        ledger.given_up(3, NotSent::Overload);
+        for (from, first) in [(0, 1), (2, 2), (5, 5), (9, 5)] {
+            let bytes = minicbor::to_vec(ledger.save(from)).expect("memory takes all that is written to it");
+            let saved: SavedLedger = minicbor::decode(&bytes).expect("it was just written");
+            let mut again = Ledger::restore(&saved);
+            for unit in 0..7 {
+                let expected = if unit < first { None } else { ledger.lost(unit) };
+                assert_eq!(again.lost(unit), expected, "{unit} of those from {from} on");
+            }
+        }
+        let long = SavedLedger { base: 7, units: vec![(1, 9); UNITS_MAX + 1] };
+        let again = Ledger::restore(&long);
+        assert_eq!((again.base, again.units.len()), (8, UNITS_MAX));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 )]
 
 mod codes;
+mod handover;
 mod ledger;
 mod limits;
 mod options;
@@ -17,6 +18,7 @@ mod pace;
 mod peer;
 mod publish;
 mod resources;
+mod saved;
 mod send;
 mod server;
 mod settings;
@@ -24,7 +26,7 @@ mod settings;
 use std::sync::Arc;
 
 use outflow_config::{Protocol, SecretUrl, StreamConfig};
-use outflow_control::{Control, Front, PushOptions, Started, Task};
+use outflow_control::{Control, Front, Part, PushOptions, Started, Task};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
 
@@ -58,6 +60,14 @@ impl Front for Transport {
 
     fn pull(&self, control: Control, stream: String, config: StreamConfig) -> Task<()> {
         Box::pin(outflow_front_pull::pull(control, stream, config, ask))
+    }
+
+    fn parts(&self) -> Option<&'static str> {
+        Some(handover::PARTS)
+    }
+
+    fn take(&self, control: Control, parts: Vec<Part>) {
+        handover::take(&control, parts);
     }
 
     fn push(&self, control: Control, push: PushOptions) -> Task<()> {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::saved::SavedPace;
+
 /// What is to be done with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
@@ -27,6 +29,14 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn new(latency: Duration) -> Self {
         Pace { latency, begun: None, is_up: false }
+    }
+
+    pub(super) fn save(&self) -> SavedPace {
+        SavedPace { begun: self.begun.map(|age| age.as_nanos() as u64), is_up: self.is_up }
+    }
+
+    pub(super) fn restore(latency: Duration, saved: SavedPace) -> Self {
+        Pace { latency, begun: saved.begun.map(Duration::from_nanos), is_up: saved.is_up }
     }
 
     /// A packet that came so long ago.
@@ -62,6 +72,18 @@ mod tests {
         assert_eq!(pace.turn(ms(199), false), Turn::Now(ms(1)));
         assert_eq!(pace.turn(ms(200), false), Turn::Late);
         assert_eq!(pace.turn(ms(700), true), Turn::Now(LATENCY));
+    }
+
+    #[test]
+    fn it_goes_on_in_another_process() {
+        let mut pace = Pace::new(LATENCY);
+        for age in [900, 1_000, 20, 199] {
+            let turn = pace.turn(ms(age), false);
+            let expected = if age > 200 { Turn::CatchUp } else { Turn::Now(LATENCY - ms(age)) };
+            assert_eq!(turn, expected, "{age}");
+            pace = Pace::restore(LATENCY, pace.save());
+        }
+        assert_eq!(pace.turn(ms(900), false), Turn::Late);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::ledger::Ledger;
 use super::pace::{Pace, Turn};
 use crate::codes::ENDED;
 use crate::limits::POC_CATCH_UP;
+use crate::saved::SavedPeer;
 
 /// Bytes that a packet takes on the way beside its own and those of UDP: heads of the datagram and of the unit, the
 /// channel, and what the seal adds.
@@ -42,6 +43,14 @@ impl PocPeer {
     pub(super) fn new(detached: Detached, form: Form, latency: Duration) -> Self {
         let (pace, ledger) = (Pace::new(latency), Ledger::default());
         PocPeer { detached, form, latency, pace, ledger, waits: false }
+    }
+
+    /// One that goes on with what another process has saved, but for the connection, which is this one.
+    pub(super) fn restore(detached: Detached, saved: &SavedPeer) -> Self {
+        let latency = Duration::from_nanos(saved.latency);
+        let form = if saved.is_rtp { Form::Rtp } else { Form::Ts };
+        let (pace, ledger) = (Pace::restore(latency, saved.pace), Ledger::restore(&saved.ledger));
+        PocPeer { detached, form, latency, pace, ledger, waits: saved.waits }
     }
 
     /// Gives a packet to the transport. If there is not room for all, that leaves out what is worth least.
@@ -181,5 +190,21 @@ impl Peer for PocPeer {
     fn close(&mut self, now: Time, why: &str) {
         let (own, connection) = self.detached.at(now);
         connection.close(own, ENDED, why);
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        // Flows that both ends have agreed on can be written.
+        let connection = self.detached.connection().save().ok()?;
+        let settled = connection.outgoing.as_ref().map_or(0, |outgoing| outgoing.base);
+        let told = connection.events.iter().filter_map(|event| event.unit);
+        let saved = SavedPeer {
+            ledger: self.ledger.save(told.fold(settled, u64::min)),
+            connection,
+            is_rtp: self.form == Form::Rtp,
+            latency: self.latency.as_nanos() as u64,
+            pace: self.pace.save(),
+            waits: self.waits,
+        };
+        minicbor::to_vec(saved).ok()
     }
 }

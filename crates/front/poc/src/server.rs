@@ -1,8 +1,7 @@
 //! Clients that ask here: to be sent a stream, or to publish one.
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use outflow_control::Control;
+use outflow_control::{Control, Upgrade};
 use outflow_door::{Grant, Permit, Request, Right};
 use outflow_engine::message::{ControlError, Receiver};
 use outflow_poc_socket::media::Form;
@@ -11,6 +10,7 @@ use outflow_poc_socket::{Asking, OpenError, PocListener, media};
 use super::send::{Media, description};
 use super::{publish, send};
 use crate::codes::REFUSED;
+use crate::handover::{PARTS, Taken, give};
 use crate::options::options;
 use crate::resources::Resources;
 use crate::settings::{NAME, Poc};
@@ -21,7 +21,13 @@ use crate::settings::{NAME, Poc};
 /// The keys cannot be read, or the address is not to be had.
 pub(super) fn listen(control: &Control) -> Result<Option<PocListener>, ControlError> {
     let config = control.config();
-    let Some(at) = config.listen.at(NAME) else { return Ok(None) };
+    let at = config.listen.at(NAME);
+    let taken = control.shared::<Taken>().of(at);
+    let Some(at) = at else { return Ok(None) };
+    if let Some(listener) = taken {
+        tracing::info!(protocol = "POC", %at, "listening, as the process before");
+        return Ok(Some(listener));
+    }
     let bound = PocListener::bind(at, options(&config.section(), None)?);
     let listener = bound.map_err(|error| {
         let error = std::io::Error::other(error);
@@ -31,11 +37,18 @@ pub(super) fn listen(control: &Control) -> Result<Option<PocListener>, ControlEr
     Ok(Some(listener))
 }
 
-/// Answers all that ask, until the socket fails.
+/// Answers all that ask, until the socket fails or another process goes on.
 pub async fn serve(listener: PocListener, control: Control) {
-    let listener = Arc::new(listener);
+    let mut member = control.shared::<Upgrade>().join(PARTS);
     loop {
-        match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = member.asked() => match give(&listener, &control, &mut member).await {
+                true => return,
+                false => continue,
+            },
+        };
+        match accepted {
             Ok(asking) => match control.door().admit(asking.from().ip()) {
                 Ok(permit) => drop(tokio::spawn(answer(control.clone(), asking, permit))),
                 Err(full) => asking.refuse(REFUSED, &full.to_string()),

@@ -40,6 +40,13 @@ impl Endpoint {
         slot.state = State::Joined(Box::new(joined));
         self.touch(handle);
     }
+
+    /// A connection that was taken out does not come back: its peer is told, if it sends, that it is not known here.
+    pub fn lose(&mut self, handle: Handle) {
+        if self.slots.get(&handle).is_some_and(|slot| matches!(slot.state, State::Elsewhere(_))) {
+            self.remove(handle);
+        }
+    }
 }
 
 /// Gives a connection that is elsewhere what its endpoint said is for it. Nothing is changed by what is not.
@@ -131,6 +138,25 @@ mod tests {
         pair.run(SECOND);
         assert!(matches!(pair.events.last(), Some((_, Event::Closed(Closed { code: Code::DONE, .. })))));
         assert!(pair.client.is_empty());
+    }
+
+    #[test]
+    fn one_that_is_lost_elsewhere_is_not_known_any_more() {
+        let mut pair = Pair::new(Settings::default());
+        let client = pair.connect(to_send());
+        let server = pair.accept();
+        pair.run(SECOND / 10);
+        pair.server.lose(server);
+        assert!(pair.server.connection(server).is_some(), "it is here");
+        drop(pair.server.detach(server));
+        pair.server.lose(server);
+        assert!(pair.server.is_empty());
+        let sent = pair.client.send(pair.now, client, None, Bytes::from_static(b"unit"), Worth::default());
+        sent.expect("there is room");
+        pair.run(SECOND * 6);
+        let ended =
+            |(_, event): &(_, Event)| matches!(event, Event::Closed(Closed { code: Code::RESET, .. }));
+        assert!(pair.events.last().is_some_and(ended));
     }
 
     #[test]

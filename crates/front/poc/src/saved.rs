@@ -1,0 +1,48 @@
+//! What a receiver's state machine is to another process. Numbers of fields are never given to something else.
+
+use minicbor::{Decode, Encode};
+use outflow_poc::save::SavedConnection;
+
+/// The state machine.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub(super) struct SavedPeer {
+    #[n(0)]
+    pub(super) connection: SavedConnection,
+    /// Whether units are packets of RTP.
+    #[n(1)]
+    pub(super) is_rtp: bool,
+    /// For how many nanoseconds packets are of use.
+    #[n(2)]
+    pub(super) latency: u64,
+    #[n(3)]
+    pub(super) pace: SavedPace,
+    #[n(4)]
+    pub(super) ledger: SavedLedger,
+    /// Whether a packet that is not urgent has found no room.
+    #[n(5)]
+    pub(super) waits: bool,
+}
+
+/// How far it has caught up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub(super) struct SavedPace {
+    /// How old the first packet was, in nanoseconds.
+    #[n(0)]
+    pub(super) begun: Option<u64>,
+    #[n(1)]
+    pub(super) is_up: bool,
+}
+
+/// What was given to the connection and is not known to have come.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub(super) struct SavedLedger {
+    /// The number of the first unit.
+    #[n(0)]
+    pub(super) base: u64,
+    /// Bytes of each, and why it may not come: 0 not repaired, 1 late, 2 less valuable, 3 depends on what was dropped.
+    #[n(1)]
+    pub(super) units: Vec<(u32, u8)>,
+}

@@ -1,0 +1,211 @@
+//! A listener goes on in another process, at the same socket, with the connections that left it. Its clients see no
+//! other one. Connections that have not left it end: what they are used for begins again.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use minicbor::{Decode, Encode};
+use outflow_poc::connection::Connection;
+use outflow_poc::endpoint::{Endpoint, Handle};
+use outflow_poc::packet::Code;
+use outflow_poc::protection::{Plain, Protection};
+use outflow_poc::save::{SavedBytes, SavedConnection, SavedEndpoint, SavedId, Services, Unfit};
+use outflow_udp::{Inbox, Udp};
+
+use crate::detached::{Detached, NetworkPath};
+use crate::driver::End;
+use crate::noise;
+use crate::options::Options;
+use crate::socket::{OpenError, PocListener};
+
+/// A listener, but for its options and its socket. Numbers of fields are never given to something else.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct SavedListener {
+    /// Its endpoint.
+    #[n(0)]
+    pub endpoint: SavedEndpoint,
+    /// By how many nanoseconds its time is ahead of that which both processes share.
+    #[n(1)]
+    pub ahead: i64,
+    /// Connections that are driven elsewhere.
+    #[n(2)]
+    pub driven: Vec<SavedDriven>,
+    /// Peers of which it is known by which own address they reach this host: theirs, and that.
+    #[n(3)]
+    #[cbor(default)]
+    pub owns: Vec<(String, String)>,
+}
+
+/// A connection that is driven elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct SavedDriven {
+    /// How the endpoint calls it.
+    #[n(0)]
+    pub handle: u64,
+    /// Its number there ([`PocSocket::detach`](crate::PocSocket::detach)).
+    #[n(1)]
+    pub number: u64,
+}
+
+impl PocListener {
+    /// Stands still, and says what another process needs to go on with it: to be followed by [`go_on`](Self::go_on), or
+    /// by [`vanish`](Self::vanish). Answers a copy of the socket, too. `epoch` is when the time began that both
+    /// processes share. Connections that are driven elsewhere are saved by their drivers.
+    ///
+    /// # Errors
+    /// The socket has failed, or there are no descriptors left.
+    pub async fn stand(&self, epoch: Instant) -> std::io::Result<(SavedListener, OwnedFd)> {
+        let shared = &self.user.0;
+        let stands = shared.stand().await;
+        let inner = shared.lock();
+        if let Some(error) = inner.error().filter(|_| !stands) {
+            return Err(error);
+        }
+        let driven = |(handle, number): (Handle, u64)| SavedDriven { handle: handle.number(), number };
+        let own = |(peer, own): (SocketAddr, IpAddr)| (peer.to_string(), own.to_string());
+        let saved = SavedListener {
+            endpoint: inner.endpoint.save().map_err(std::io::Error::other)?,
+            ahead: shared.ahead_of(epoch),
+            driven: inner.routes.numbers().map(driven).collect(),
+            owns: inner.outbox.owns().map(own).collect(),
+        };
+        Ok((saved, shared.udp.as_fd().try_clone_to_owned()?))
+    }
+
+    /// Goes on as if it had not stood still.
+    pub fn go_on(&self) {
+        self.user.0.go_on();
+    }
+
+    /// Another process goes on with it: nothing is read or sent here any more, and clients are told nothing.
+    pub fn vanish(&self) {
+        self.user.0.vanish();
+    }
+}
+
+/// A listener of another process that goes on here as soon as its connections are there.
+pub struct Returning {
+    end: End,
+    options: Options,
+    epoch: Instant,
+    services: Services,
+    /// All connections that have no driver yet.
+    handles: BTreeMap<u64, Handle>,
+    /// Those of them that are driven elsewhere, by their numbers there, and how they are called in packets.
+    driven: BTreeMap<u64, (Handle, SavedId)>,
+}
+
+impl Returning {
+    /// What was saved of it, with the copy of its socket. `epoch` is when the time began that both processes share.
+    ///
+    /// # Errors
+    /// The keys cannot be used, that is no socket of UDP, or what was saved cannot be.
+    pub fn new(
+        options: Options,
+        saved: &SavedListener,
+        socket: OwnedFd,
+        epoch: Instant,
+    ) -> Result<Self, OpenError> {
+        let (settings, handshakes) = (options.settings, Some(options.server()?));
+        let mut services = Services::new();
+        let restored =
+            Endpoint::restore(settings, handshakes, &saved.endpoint, &mut services, &mut protection)?;
+        let (endpoint, handles) = restored;
+        let handles: BTreeMap<_, _> = handles.into_iter().map(|handle| (handle.number(), handle)).collect();
+        let udp = Udp::taken(socket, &options.udp)?;
+        let start = start(epoch, saved.ahead).ok_or(unfit("its time began before this host's"))?;
+        let end = End::new(udp, endpoint, start, (settings.connection.datagram_bytes_max, true));
+        for (peer, own) in &saved.owns {
+            // One that cannot be read is known again with the peer's next datagram.
+            if let (Ok(peer), Ok(own)) = (peer.parse(), own.parse()) {
+                end.user.0.lock().outbox.note(peer, own);
+            }
+        }
+        let away = saved.endpoint.places.iter().filter(|place| place.connection.is_none());
+        let away: BTreeMap<_, _> = away.map(|place| (place.handle, place.local)).collect();
+        let driven = saved.driven.iter().filter_map(|SavedDriven { handle, number }| {
+            Some((*number, (*handles.get(handle)?, *away.get(handle)?)))
+        });
+        let driven = driven.collect();
+        Ok(Returning { end, options, epoch, services, handles, driven })
+    }
+
+    /// A connection goes on that is driven elsewhere, as its driver has saved it. Its number there is the same as before;
+    /// what comes for it is put into `inbox`.
+    ///
+    /// # Errors
+    /// The endpoint does not know it, or what was saved cannot be.
+    pub fn detached(
+        &mut self,
+        number: u64,
+        saved: &SavedConnection,
+        inbox: Inbox,
+    ) -> Result<(Detached, NetworkPath), Unfit> {
+        let known = self.driven.remove(&number).filter(|(_, local)| *local == saved.local);
+        let (handle, _) = known.ok_or(unfit("it has no such connection"))?;
+        let protection = protection(&saved.keys).ok_or(unfit("keys of another kind"))?;
+        let settings = self.options.settings.connection;
+        let connection = Connection::restore(saved, protection, settings, &mut self.services)?;
+        self.handles.remove(&handle.number());
+        let (user, peer) = (&self.end.user, connection.address());
+        let mut inner = user.0.lock();
+        inner.routes.add(handle, inbox, number);
+        let way = NetworkPath { udp: Arc::clone(&user.0.udp), peer, own: inner.outbox.own(peer) };
+        drop(inner);
+        let its = (handle, user.0.ahead_of(self.epoch));
+        Ok((Detached::new(Arc::clone(user), its, Box::new(connection)), way))
+    }
+
+    /// Goes on. Connections that have no driver end; those that were not driven elsewhere are told why.
+    pub fn begin(self, code: Code, why: &str) -> PocListener {
+        let Returning { end, options, handles, .. } = self;
+        let shared = &end.user.0;
+        let now = shared.now();
+        let mut inner = shared.lock();
+        for handle in handles.into_values() {
+            inner.endpoint.with(handle, |connection| connection.close(now, code, why));
+            inner.endpoint.release(now, handle);
+            inner.endpoint.lose(handle);
+        }
+        drop(inner);
+        PocListener { user: end.begin(), options }
+    }
+}
+
+/// When a time began that is ahead of another one by so much ([`SavedListener::ahead`]).
+fn start(epoch: Instant, ahead: i64) -> Option<Instant> {
+    // A millisecond is added to the clock.
+    let ahead = ahead.checked_sub(1_000_000)?;
+    let by = Duration::from_nanos(ahead.unsigned_abs());
+    if ahead < 0 { epoch.checked_add(by) } else { epoch.checked_sub(by) }
+}
+
+/// What a connection is protected by, which says what it is itself.
+fn protection(saved: &SavedBytes) -> Option<Box<dyn Protection>> {
+    if saved.0.is_empty() { Some(Box::new(Plain)) } else { noise::restore(saved) }
+}
+
+const fn unfit(why: &'static str) -> Unfit {
+    Unfit { what: "listener", why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_time_goes_on() {
+        let epoch = Instant::now();
+        for ahead in [-5_000_000_000, 0, 1_000_000, 3_000_000] {
+            let start = start(epoch, ahead).expect("it is near");
+            let later = start.checked_duration_since(epoch).map_or(0, |time| time.as_nanos() as i64);
+            let sooner = epoch.checked_duration_since(start).map_or(0, |time| time.as_nanos() as i64);
+            assert_eq!(sooner - later + 1_000_000, ahead);
+        }
+    }
+}
