@@ -2,9 +2,10 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
-use outflow_control::Control;
+use outflow_control::{Control, Member, Part, Upgrade};
 use outflow_door::Permit;
 use outflow_engine::message::ControlError;
 use outflow_media::Time;
@@ -16,6 +17,7 @@ use super::pace::Pace;
 use super::play::{self, Player};
 use super::publish::{News, Publication};
 use super::refusal::Refusal;
+use super::save::{PARTS, SavedConnection, address, unfit};
 use super::target::{self, Granted, Wanted};
 use super::wire::Wire;
 
@@ -31,6 +33,8 @@ pub(super) struct Connection {
     session: Session<Wanted>,
     granted: Granted,
     pace: Pace,
+    /// Asked for what another process needs to go on with it; none where the keys are here.
+    member: Option<Member>,
     /// When the session's time began.
     began: Instant,
 }
@@ -51,15 +55,8 @@ impl Connection {
         control: Control,
         permit: Permit,
     ) -> Self {
-        let [a, b, c, d, e, ssrc] = std::array::from_fn(|_| outflow_engine::system::random_u32());
-        let options = Options {
-            id: format!("{a:08x}{b:08x}"),
-            nonce: format!("{c:08x}{d:08x}{e:08x}"),
-            ssrc,
-            is_encrypted: wire.is_encrypted(),
-            peer: peer.ip(),
-            local: local.ip().to_canonical(),
-        };
+        let options = options(wire.is_encrypted(), peer, local);
+        let member = (!wire.is_encrypted()).then(|| control.shared::<Upgrade>().join(PARTS));
         Connection {
             wire,
             peer,
@@ -71,12 +68,89 @@ impl Connection {
             session: Session::new(Time::ZERO, options),
             granted: Granted::default(),
             pace: Pace::new(),
+            member,
             began: Instant::now(),
         }
     }
 
-    /// Serves the peer until it leaves, or has to.
-    pub(super) async fn run(mut self) -> io::Result<()> {
+    /// What another process needs to go on with it; nothing if it cannot.
+    pub(super) fn save(&self) -> Option<Part> {
+        let mut wanted = None;
+        let session = self.session.save(|it| {
+            wanted = Some(it.grant.save());
+            it.words()
+        })?;
+        let player = match &self.player {
+            Some(player) => Some(player.save()?),
+            None => None,
+        };
+        let publication = match &self.publication {
+            Some(publication) => Some(publication.save()?),
+            None => None,
+        };
+        let turn = publication.as_ref().and_then(|publication| publication.source);
+        let saved = SavedConnection {
+            peer: self.peer.to_string(),
+            local: self.local.to_string(),
+            ran_ns: self.now().as_nanos(),
+            session,
+            wanted,
+            granted: self.granted.save(),
+            player,
+            publication,
+            is_given_away: self.wire.is_given_away(),
+        };
+        Some(Part { value: saved.encode(), descriptors: vec![self.wire.copied()?], turn })
+    }
+
+    /// Goes on with one of another process. Where a worker has written to it, one does again.
+    ///
+    /// # Errors
+    /// It cannot: its peer has to connect again.
+    pub(super) fn restore(control: &Control, part: Part) -> io::Result<Self> {
+        let SavedConnection {
+            peer,
+            local,
+            ran_ns,
+            session,
+            wanted,
+            granted,
+            player,
+            publication,
+            is_given_away,
+        } = SavedConnection::decode(&part.value)?;
+        let (peer, local) = (address(&peer)?, address(&local)?);
+        let descriptor = part.descriptors.into_iter().next();
+        let wire = Wire::taken(descriptor.ok_or_else(|| unfit("its descriptor is missing"))?)?;
+        let permit = control.door().admit(peer.ip()).map_err(|refused| unfit(&refused.to_string()))?;
+        let find = |words: &str| Wanted::restore(control, wanted?, words);
+        let session = Session::restore(session, options(false, peer, local), find);
+        let player = player.map(|player| Player::restore(control, player)).transpose()?;
+        let publication = publication.map(|it| Publication::restore(control, it)).transpose()?;
+        let began = Instant::now().checked_sub(Duration::from_nanos(ran_ns));
+        let mut connection = Connection {
+            session: session.map_err(io::Error::other)?,
+            granted: Granted::restore(control, granted),
+            player: player.map(Box::new),
+            publication: publication.map(Box::new),
+            began: began.ok_or_else(|| unfit("it is older than this machine"))?,
+            ..Connection::new(wire, peer, local, control.clone(), permit)
+        };
+        if is_given_away {
+            let player = connection.player.as_ref().filter(|player| player.is_placed());
+            let player = player.ok_or_else(|| unfit("nothing writes to it"))?;
+            player.start(Some(connection.wire.give_away()?));
+        }
+        Ok(connection)
+    }
+
+    /// Where its peer is.
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Serves the peer until it leaves, or has to, or until another process does.
+    pub(super) async fn run(&mut self) -> io::Result<()> {
         loop {
             let now = self.now();
             let output = self.session.poll(now);
@@ -108,7 +182,19 @@ impl Connection {
                 },
                 () = deadline => {}
                 () = rested => {}
+                () = asked(&mut self.member) => if self.hand_over().await {
+                    return Ok(());
+                }
             }
+        }
+    }
+
+    /// Gives what another process needs to go on with it. Answers whether one does: nothing more is said here then.
+    async fn hand_over(&mut self) -> bool {
+        let part = self.save();
+        match &mut self.member {
+            Some(member) => member.give(part).await,
+            None => false,
         }
     }
 
@@ -247,6 +333,8 @@ impl Connection {
     /// Waits a moment for the peer to leave first, so that what was sent last is not lost. `all_is_out`: the worker has
     /// nothing to send any more, either.
     async fn linger(&mut self, all_is_out: bool) -> io::Result<()> {
+        // An upgrade waits for none that are over.
+        self.member = None;
         let deadline = Instant::now() + LINGER;
         // Which it does once it knows that nothing else comes. If the worker has the last answer,
         // only the worker knows.
@@ -258,6 +346,27 @@ impl Connection {
             input.clear();
         }
         Ok(())
+    }
+}
+
+/// What a session is told at first.
+fn options(is_encrypted: bool, peer: SocketAddr, local: SocketAddr) -> Options {
+    let [a, b, c, d, e, ssrc] = std::array::from_fn(|_| outflow_engine::system::random_u32());
+    Options {
+        id: format!("{a:08x}{b:08x}"),
+        nonce: format!("{c:08x}{d:08x}{e:08x}"),
+        ssrc,
+        is_encrypted,
+        peer: peer.ip(),
+        local: local.ip().to_canonical(),
+    }
+}
+
+/// Waits until an upgrade asks for the connection; for ever if it cannot go on elsewhere.
+async fn asked(member: &mut Option<Member>) {
+    match member {
+        Some(member) => member.asked().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -17,9 +17,12 @@ mod pace;
 mod play;
 mod publish;
 mod refusal;
+mod save;
 mod settings;
 mod source;
 mod target;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use std::io;
@@ -27,13 +30,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use outflow_config::{Protocol, StreamConfig};
-use outflow_control::{Control, Front, Started, Task};
+use outflow_control::{Control, Front, Part, Started, Task};
 use outflow_door::Permit;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use connection::Connection;
+use save::PARTS;
 use settings::{ENCRYPTED, PLAIN};
 pub use settings::{RtspSource, SourceSettings, Transport};
 use wire::Wire;
@@ -64,6 +68,21 @@ impl Front for Rtsp {
     fn pull(&self, control: Control, stream: String, config: StreamConfig) -> Task<()> {
         Box::pin(outflow_front_pull::pull(control, stream, config, |_, config| source::ask(config)))
     }
+
+    fn parts(&self) -> Option<&'static str> {
+        Some(PARTS)
+    }
+
+    fn take(&self, control: Control, parts: Vec<Part>) {
+        for part in parts {
+            match Connection::restore(&control, part) {
+                Ok(mut connection) => {
+                    tokio::spawn(async move { ended(connection.peer(), connection.run().await) });
+                }
+                Err(error) => tracing::info!(%error, "a connection of the process before was let go"),
+            }
+        }
+    }
 }
 
 /// Serves all peers that connect to `listener`, with TLS if there is an acceptor. Does not return.
@@ -72,12 +91,16 @@ pub async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, control: Con
     outflow_door::accept(listener, door, move |tcp, peer, permit| {
         let (control, tls) = (control.clone(), tls.clone());
         tokio::spawn(async move {
-            if let Err(error) = one(tcp, peer, tls, control, permit).await {
-                tracing::debug!(%peer, %error, "an RTSP connection has ended");
-            }
+            ended(peer, one(tcp, peer, tls, control, permit).await);
         });
     })
     .await;
+}
+
+fn ended(peer: SocketAddr, how: io::Result<()>) {
+    if let Err(error) = how {
+        tracing::debug!(%peer, %error, "an RTSP connection has ended");
+    }
 }
 
 async fn one(

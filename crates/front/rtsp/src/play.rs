@@ -1,9 +1,10 @@
 //! What a player has of the relay: a place with a worker, or a seat in a group.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
-use outflow_control::{Control, Playing};
+use outflow_control::{Control, Playing, Upgrade};
 use outflow_engine::message::{
     CloseReason, ControlError, Delivery, Described, Ends, Framing, Receiver, TrackAddress, TrackChannel,
     UdpSite, WriteSide, read_level, read_view,
@@ -18,6 +19,7 @@ use outflow_rtsp::{Pair, StatusCode, server};
 
 use super::publish::News;
 use super::refusal::Refusal;
+use super::save::{SavedPlaying, SavedSite, unfit};
 use super::target::Wanted;
 
 /// What a session that plays, or will, has of the relay.
@@ -83,6 +85,33 @@ impl Player {
         player.get_or_insert_with(|| {
             Box::new(Player { wanted, site: None, seat: None, place: None, reports: Vec::new() })
         })
+    }
+
+    /// What another process needs to go on with it; nothing if it takes part in a group, which has to be asked for again.
+    pub(super) fn save(&self) -> Option<SavedPlaying> {
+        if self.seat.is_some() {
+            return None;
+        }
+        Some(SavedPlaying {
+            grant: self.wanted.grant.save(),
+            selection: self.wanted.words(),
+            site: self.site.map(SavedSite::from),
+            receiver: self.place.as_ref().map(Playing::id),
+        })
+    }
+
+    /// Goes on from what another process has saved.
+    ///
+    /// # Errors
+    /// What is not there.
+    pub(super) fn restore(control: &Control, saved: SavedPlaying) -> io::Result<Self> {
+        let SavedPlaying { grant, selection, site, receiver } = saved;
+        let wanted = Wanted::restore(control, grant, &selection);
+        let wanted = wanted.ok_or_else(|| unfit("what it plays is not known here"))?;
+        let site = site.map(UdpSite::try_from).transpose()?;
+        let place = |receiver| control.shared::<Upgrade>().playing(receiver);
+        let place = receiver.map(|receiver| place(receiver).ok_or_else(|| unfit("its receiver has left")));
+        Ok(Player { wanted, site, seat: None, place: place.transpose()?, reports: Vec::new() })
     }
 
     /// The ports that it is served from; `from` is the address that it has asked at.
@@ -185,6 +214,11 @@ impl Player {
             }
         }
         Ok(())
+    }
+
+    /// Whether it has a place, and with it packets to send.
+    pub(super) fn is_placed(&self) -> bool {
+        self.place.is_some()
     }
 
     /// Packets may follow: by the connection's write side, if that is theirs from now on.

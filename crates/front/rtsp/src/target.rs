@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use outflow_control::Control;
-use outflow_door::{Grant, Judge, Known, Refused, Request, Right, StreamName, Verdict, query_value};
+use outflow_door::{
+    Grant, Judge, Known, Refused, Request, Right, SavedGrant, StreamName, Verdict, query_value,
+};
 use outflow_packet::Level;
 use outflow_relay::Selection;
 use outflow_rtsp::server::{Address, Answer, Entry};
@@ -22,6 +24,17 @@ impl Wanted {
     pub(super) fn stream(&self) -> &StreamName {
         self.grant.stream()
     }
+
+    /// What of the stream, in words.
+    pub(super) fn words(&self) -> String {
+        written(&self.selection)
+    }
+
+    /// What another process had put into such words; none if it is not understood here.
+    pub(super) fn restore(control: &Control, grant: SavedGrant, words: &str) -> Option<Self> {
+        let selection = outflow_door::selection(&words.replace(',', "&")).ok()?;
+        Some(Wanted { grant: control.door().restore(grant)?, selection })
+    }
 }
 
 /// What is wanted is the same whatever lets the peer in to it.
@@ -35,6 +48,22 @@ impl PartialEq for Wanted {
 /// then go on from DESCRIBE to SETUP without it.
 #[derive(Debug, Default)]
 pub(super) struct Granted([Option<Grant>; 2]);
+
+impl Granted {
+    /// It as another process takes it up.
+    pub(super) fn save(&self) -> (Option<SavedGrant>, Option<SavedGrant>) {
+        let [play, publish] = self.0.each_ref().map(|grant| grant.as_ref().map(Grant::save));
+        (play, publish)
+    }
+
+    /// That of another process. What is not understood here has to be shown again.
+    pub(super) fn restore(
+        control: &Control,
+        (play, publish): (Option<SavedGrant>, Option<SavedGrant>),
+    ) -> Self {
+        Granted([play, publish].map(|grant| grant.and_then(|grant| control.door().restore(grant))))
+    }
+}
 
 /// Whether the peer may come in, and what it wants then.
 pub(super) async fn enter(
@@ -172,6 +201,7 @@ mod tests {
         assert_eq!(selection.view.to_string(), "part=64x32+8+0&gray=1");
         assert_eq!(selection.level.number(), 3);
         assert_eq!(super::written(&selection), written);
+        assert_eq!(outflow_door::selection(&written.replace(',', "&")).unwrap(), selection);
         assert!(request(peer(), &Address::of(&Url::parse("rtsp://h/s?size=big").unwrap())).is_err());
     }
 }

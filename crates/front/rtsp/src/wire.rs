@@ -1,7 +1,8 @@
 //! A connection of which the read side stays here while the write side may be given away.
 
 use std::io;
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpStream as StdTcpStream};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::Arc;
 
@@ -41,6 +42,21 @@ impl Drop for Pump {
 impl Wire {
     pub(super) fn plain(tcp: TcpStream) -> Self {
         Wire::Plain { tcp: Arc::new(tcp), given_away: false }
+    }
+
+    /// A plain one that another process has had.
+    pub(super) fn taken(descriptor: OwnedFd) -> io::Result<Self> {
+        let tcp = StdTcpStream::from(descriptor);
+        tcp.set_nonblocking(true)?;
+        Ok(Wire::plain(TcpStream::from_std(tcp)?))
+    }
+
+    /// The descriptor of the same connection once more; none of an encrypted one, whose keys stay here.
+    pub(super) fn copied(&self) -> Option<OwnedFd> {
+        match self {
+            Wire::Plain { tcp, .. } => tcp.as_fd().try_clone_to_owned().ok(),
+            Wire::Tls { .. } => None,
+        }
     }
 
     pub(super) fn tls(stream: TlsStream<TcpStream>) -> Self {
