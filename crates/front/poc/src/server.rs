@@ -44,7 +44,8 @@ pub async fn serve(listener: PocListener, control: Control) {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = member.asked() => match give(&listener, &control, &mut member).await {
-                true => return,
+                // Nothing is left to be done here: the relay ends when it has said all that it has to.
+                true => return std::future::pending().await,
                 false => continue,
             },
         };
