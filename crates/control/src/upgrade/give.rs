@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use outflow_engine::message::{
-    Command, ControlError, Ingest, Moved, SavedWorker, SourceId, StreamId, UpgradeCommand,
+    Command, ControlError, Ingest, LastMedia, Moved, SavedWorker, SourceId, StreamId, UpgradeCommand,
 };
 use outflow_handover::{Line, Message};
 use tokio::sync::{mpsc, oneshot};
@@ -35,8 +35,9 @@ const RESTORED_WITHIN: Duration = Duration::from_secs(2);
 /// How long a worker may take to stand still.
 const STANDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// What goes on through this process: the source's turn, and where its packets are written.
-type Piped = BTreeMap<SourceId, UnixStream>;
+/// What goes on through this process: the source's turn, where its packets are written, and where it is said that they
+/// have come.
+type Piped = BTreeMap<SourceId, (UnixStream, LastMedia)>;
 
 /// Hands the relay over to a new process. If that cannot go on with it, this one does, as if nothing had been.
 ///
@@ -71,7 +72,7 @@ pub(crate) async fn give(control: &Control) -> Result<Changed, ControlError> {
     control.events().close();
     let queues = vanish(control).await;
     upgrade.parts.set(Phase::Gone);
-    write_pipes(&upgrade, queues, piped);
+    write_pipes(control, &upgrade, queues, piped);
     upgrade.successor.send_replace(Some(successor.pid));
     Ok(Changed { lines: vec![successor.version], waited: Some(waited), ..Changed::default() })
 }
@@ -200,7 +201,7 @@ fn describe(
         }
         if is_piped {
             let (ours, theirs) = pipe::pair().map_err(failed)?;
-            piped.insert(turn.source, ours);
+            piped.insert(turn.source, (ours, turn.media()));
             pipes.push(theirs);
         }
         turns.push(SavedPublisher {
@@ -257,14 +258,19 @@ async fn vanish(control: &Control) -> Vec<(SourceId, mpsc::Receiver<Ingest>)> {
     queues
 }
 
-fn write_pipes(upgrade: &Upgrade, queues: Vec<(SourceId, mpsc::Receiver<Ingest>)>, mut piped: Piped) {
+fn write_pipes(
+    control: &Control,
+    upgrade: &Upgrade,
+    queues: Vec<(SourceId, mpsc::Receiver<Ingest>)>,
+    mut piped: Piped,
+) {
     for (source, queue) in queues {
-        let Some(to) = piped.remove(&source) else { continue };
-        let count = Arc::clone(&upgrade.piped);
+        let Some((to, media)) = piped.remove(&source) else { continue };
+        let (count, control) = (Arc::clone(&upgrade.piped), control.clone());
         count.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
             // The new process sees the end.
-            let _ = pipe::write(queue, to).await;
+            let _ = pipe::write(queue, to, || media.came(control.now())).await;
             count.fetch_sub(1, Ordering::Relaxed);
         });
     }

@@ -52,10 +52,15 @@ pub(super) fn pair() -> io::Result<(StdUnixStream, OwnedFd)> {
 }
 
 /// In the old process: writes what a publisher's task goes on putting into its queue, until that ends or the new process
-/// does.
-pub(super) async fn write(mut queue: mpsc::Receiver<Ingest>, to: StdUnixStream) -> io::Result<()> {
+/// does. `came` is told of each piece: the publisher is not silent.
+pub(super) async fn write(
+    mut queue: mpsc::Receiver<Ingest>,
+    to: StdUnixStream,
+    came: impl Fn(),
+) -> io::Result<()> {
     let mut to = UnixStream::from_std(to)?;
     while let Some(ingest) = queue.recv().await {
+        came();
         let (kind, track, bytes) = match ingest {
             Ingest::Media { track, bytes } => (MEDIA, track, bytes.freeze()),
             Ingest::Rtcp { track, bytes } => (RTCP, track, bytes),
@@ -160,6 +165,8 @@ fn next(read: &mut BytesMut) -> Option<Option<(u8, u8, Bytes)>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU8, Ordering};
+
     use super::*;
 
     #[tokio::test]
@@ -172,7 +179,9 @@ mod tests {
         let dropped = Ingest::Dropped { reason: DropReason::IngestFull, packets: 7 };
         queue.send(dropped).await.expect("room");
         drop(queue);
-        write(written, ours).await.expect("written");
+        let pieces = AtomicU8::new(0);
+        write(written, ours, || _ = pieces.fetch_add(1, Ordering::Relaxed)).await.expect("written");
+        assert_eq!(pieces.into_inner(), 3);
         let mut from = UnixStream::from_std(StdUnixStream::from(theirs)).expect("a socket");
         let mut read = BytesMut::new();
         while from.read_buf(&mut read).await.expect("read") > 0 {}
