@@ -141,17 +141,29 @@ fn check(relay: &Running, given: u64) {
     }
 }
 
-/// Expects the helper to have what it is for, if the relay was given that, and nothing else.
-fn check_helper(relay: &Running, given: u64) {
+/// Expects the helper to have what it is for, if the relay was given that, and nothing else; and the starter to have all
+/// that the relay was given.
+fn check_helpers(relay: &Running, given: u64) {
     let main = relay.program.id();
     let children = fs::read_to_string(format!("/proc/{main}/task/{main}/children")).expect("it runs");
-    let helpers: Vec<_> = children.split_whitespace().collect();
+    let called = |name: &str| {
+        let is_it = |child: &&str| {
+            let words = fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default();
+            words.split('\0').next() == Some(name)
+        };
+        children.split_whitespace().filter(is_it).collect::<Vec<_>>()
+    };
+    let (helpers, starters) = (called("outflow-helper"), called("outflow-starter"));
+    assert_eq!(children.split_whitespace().count(), helpers.len() + starters.len(), "{children}");
     assert_eq!(helpers.len() as u64, (given & NET_ADMIN) / NET_ADMIN, "{helpers:?}");
     for helper in helpers {
         let status = fs::read_to_string(format!("/proc/{helper}/status")).expect("it runs");
         assert_eq!((set(&status, "CapPrm"), set(&status, "CapInh")), (NET_ADMIN, 0), "{status}");
         assert_eq!(of(&status, "NoNewPrivs"), "1");
     }
+    let [starter] = starters[..] else { panic!("{starters:?}") };
+    let status = fs::read_to_string(format!("/proc/{starter}/status")).expect("it runs");
+    assert_eq!(set(&status, "CapPrm"), given, "{status}");
 }
 
 /// What this test may do itself.
@@ -163,7 +175,7 @@ fn ours() -> u64 {
 fn each_thread_keeps_what_it_needs_of_what_the_relay_was_given() {
     let relay = Running::start(&[]);
     check(&relay, ours());
-    check_helper(&relay, ours());
+    check_helpers(&relay, ours());
 }
 
 #[test]
@@ -206,7 +218,7 @@ fn a_user_is_given_some_capabilities_or_none_and_the_relay_runs() {
     }
     let (some, none) = (Running::start(&given), Running::start(&user));
     check(&some, NET_ADMIN | NET_BIND_SERVICE);
-    check_helper(&some, NET_ADMIN);
+    check_helpers(&some, NET_ADMIN | NET_BIND_SERVICE);
     check(&none, 0);
-    check_helper(&none, 0);
+    check_helpers(&none, 0);
 }

@@ -112,6 +112,8 @@ impl Player {
         let udp = Arc::new(Udp::bind(here, &Options::default()).expect("a port"));
         let slow = Slow { to: peer, credit: 0, sends: Vec::new(), events: Vec::new() };
         playing.start_peer(Box::new(slow), PeerPath { udp, peer, own: None });
+        // Its worker has it when it answers what is asked after that; what comes before is lost, as any datagram may be.
+        let _answered = control.set_view(playing.id(), Default::default()).await;
         Player { playing, wire }
     }
 

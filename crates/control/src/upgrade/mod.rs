@@ -14,6 +14,7 @@
 mod give;
 mod kept;
 mod member;
+mod part;
 mod parts;
 mod pipe;
 mod saved;
@@ -32,6 +33,7 @@ use tokio::sync::watch;
 pub(crate) use give::give;
 use kept::Kept;
 pub use member::Member;
+pub use part::Part;
 use parts::Parts;
 pub(crate) use take::{Old, run};
 
@@ -59,17 +61,6 @@ pub struct Upgraded {
 pub async fn hand_over(control: &Control) -> Result<Upgraded, ControlError> {
     let Changed { lines, waited, .. } = control.change(ConfigChange::Upgrade).await?;
     Ok(Upgraded { version: lines.into_iter().next().unwrap_or_default(), gap: waited.unwrap_or_default() })
-}
-
-/// What a task of a front gives of a connection.
-#[derive(Debug, Default)]
-pub struct Part {
-    /// What its front has to know.
-    pub value: Vec<u8>,
-    /// Copies of its descriptors.
-    pub descriptors: Vec<OwnedFd>,
-    /// The source's turn that goes on with it, if it publishes.
-    pub turn: Option<SourceId>,
 }
 
 /// What upgrades of a relay need of its parts.
