@@ -31,22 +31,22 @@ impl Control {
         let mut listeners = Vec::new();
         for (at, tls) in [(plain, None), (encrypted.filter(|_| tls.is_some()), tls)] {
             if let Some(at) = at {
-                listeners.push((self.listener(protocol, at).await?, tls));
+                listeners.push((listener(self, protocol, at).await?, tls));
             }
         }
         Ok(listeners)
     }
+}
 
-    /// A listener of the process before, or a new one. An upgrade hands it on.
-    async fn listener(&self, protocol: &str, at: SocketAddr) -> Result<TcpListener, ControlError> {
-        let failed = |e| ControlError::system(format!("listening for {protocol} at {at} (see [listen])"), &e);
-        let upgrade = self.shared::<Upgrade>();
-        let listener = match upgrade.listener(protocol, at) {
-            Some(taken) => TcpListener::from_std(taken.into()).map_err(failed)?,
-            None => TcpListener::bind(at).await.map_err(failed)?,
-        };
-        upgrade.listens(protocol, at, listener.as_fd().try_clone_to_owned().map_err(failed)?);
-        tracing::info!(protocol, %at, "listening");
-        Ok(listener)
-    }
+/// A listener of the process before, or a new one. An upgrade hands it on.
+async fn listener(control: &Control, protocol: &str, at: SocketAddr) -> Result<TcpListener, ControlError> {
+    let failed = |e| ControlError::system(format!("listening for {protocol} at {at} (see [listen])"), &e);
+    let upgrade = control.shared::<Upgrade>();
+    let listener = match upgrade.listener(protocol, at) {
+        Some(taken) => TcpListener::from_std(taken.into()).map_err(failed)?,
+        None => TcpListener::bind(at).await.map_err(failed)?,
+    };
+    upgrade.listens(protocol, at, listener.as_fd().try_clone_to_owned().map_err(failed)?);
+    tracing::info!(protocol, %at, "listening");
+    Ok(listener)
 }

@@ -16,7 +16,7 @@ use super::rate::Rate;
 use super::sink::LiveSink;
 use super::stream::LiveStream;
 use super::udp_ports::copy;
-use super::watch::Watched;
+use super::watch::{Watch, Watched};
 use crate::limits::{BEAT_EVERY, FINISH_WITHIN};
 use crate::message::{
     Command, ControlError, Ingest, Moved, ReceiverId, RtcpGate, SavedLive, SavedReceiver, SavedRole,
@@ -48,7 +48,7 @@ impl Worker {
             match self.commands.recv_timeout(BEAT_EVERY) {
                 Ok(Command::Upgrade(UpgradeCommand::GoOn)) => break,
                 Ok(Command::Upgrade(UpgradeCommand::Vanish { queues })) => {
-                    let _ = queues.send(self.vanish());
+                    let _ = queues.send(vanish(self));
                     return;
                 }
                 Ok(Command::Upgrade(command)) => self.upgrade_standing(command),
@@ -76,7 +76,7 @@ impl Worker {
             UpgradeCommand::Save { reply } => {
                 let failed = |error| ControlError::system("copying descriptors for the new process", &error);
                 let busy = || ControlError::NotUpgraded(BUSY.to_owned());
-                let saved = if self.finish() { self.save().map_err(failed) } else { Err(busy()) };
+                let saved = if self.finish() { save(self).map_err(failed) } else { Err(busy()) };
                 drop(reply.send(saved));
             }
             UpgradeCommand::TakePorts { ports, reply } => {
@@ -102,81 +102,6 @@ impl Worker {
             }
         }
         false
-    }
-
-    /// Ends, and lets all sockets go that another process has, too.
-    fn vanish(&mut self) -> Vec<(SourceId, mpsc::Receiver<Ingest>)> {
-        (self.running, self.has_vanished) = (false, true);
-        let mut queues = Vec::new();
-        let mut next = 0;
-        while let Some(index) = self.streams.next_from(next) {
-            next = index + 1;
-            let Some(source) = self.streams[index].source.take() else { continue };
-            if source.sockets().is_empty() {
-                queues.push((source.id(), source.into_queue()));
-            }
-        }
-        queues
-    }
-
-    fn save(&mut self) -> io::Result<SavedWorker> {
-        let mut saved = SavedWorker { ports: self.paths.save_ports(&self.watch)?, streams: Vec::new() };
-        let mut next = 0;
-        while let Some(index) = self.streams.next_from(next) {
-            next = index + 1;
-            saved.streams.push(self.save_stream(&self.streams[index])?);
-        }
-        Ok(saved)
-    }
-
-    fn save_stream(&self, stream: &LiveStream) -> io::Result<Moved<SavedLive>> {
-        let mut descriptors = Vec::new();
-        let mut receivers = Vec::new();
-        for sink in stream.sinks.iter().flatten() {
-            receivers.push(SavedReceiver {
-                id: sink.id,
-                kind: sink.kind.to_owned(),
-                to: sink.to.clone(),
-                name: sink.name.clone(),
-                token: sink.token.clone(),
-                out: self.paths.save_out(&sink.out, &mut descriptors)?,
-            });
-        }
-        let source = stream.source.as_ref().map(|source| {
-            let tokens = source.sockets().iter();
-            let sockets = tokens.filter_map(|token| self.save_socket(*token, &mut descriptors));
-            let sockets = sockets.collect::<io::Result<Vec<_>>>()?;
-            Ok::<_, io::Error>(SavedTurn { id: source.id(), peer: source.peer().to_owned(), sockets })
-        });
-        let value = SavedLive {
-            name: stream.name.clone(),
-            is_owner: stream.owner == stream.id,
-            core: stream.core.save(),
-            receivers,
-            source: source.transpose()?,
-        };
-        Ok(Moved { value, descriptors })
-    }
-
-    fn save_socket(&self, token: usize, descriptors: &mut Vec<OwnedFd>) -> Option<io::Result<SavedSocket>> {
-        let Watched::Source { socket, arena, sender, .. } = self.watch.get(token)? else { return None };
-        let descriptor = descriptors.len() as u32;
-        match copy(&socket.socket) {
-            Ok(copied) => descriptors.push(copied),
-            Err(error) => return Some(Err(error)),
-        }
-        Some(Ok(SavedSocket {
-            descriptor,
-            track: socket.track,
-            role: match socket.role {
-                SocketRole::Ts => SavedRole::Ts,
-                SocketRole::Rtp => SavedRole::Rtp,
-                SocketRole::Rtcp => SavedRole::Rtcp,
-            },
-            from: socket.from.map(|from| from.to_string()),
-            sender: sender.save(),
-            overflows: arena.overflows(),
-        }))
     }
 
     /// Goes on with a stream of another process: nothing is sent before the worker goes on.
@@ -236,4 +161,83 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+/// Ends, and lets all sockets go that another process has, too.
+fn vanish(worker: &mut Worker) -> Vec<(SourceId, mpsc::Receiver<Ingest>)> {
+    (worker.running, worker.has_vanished) = (false, true);
+    let mut queues = Vec::new();
+    let mut next = 0;
+    while let Some(index) = worker.streams.next_from(next) {
+        next = index + 1;
+        let Some(source) = worker.streams[index].source.take() else { continue };
+        if source.sockets().is_empty() {
+            queues.push((source.id(), source.into_queue()));
+        }
+    }
+    queues
+}
+
+fn save(worker: &Worker) -> io::Result<SavedWorker> {
+    let mut saved = SavedWorker { ports: worker.paths.save_ports(&worker.watch)?, streams: Vec::new() };
+    let mut next = 0;
+    while let Some(index) = worker.streams.next_from(next) {
+        next = index + 1;
+        saved.streams.push(save_stream(worker, &worker.streams[index])?);
+    }
+    Ok(saved)
+}
+
+fn save_stream(worker: &Worker, stream: &LiveStream) -> io::Result<Moved<SavedLive>> {
+    let mut descriptors = Vec::new();
+    let mut receivers = Vec::new();
+    for sink in stream.sinks.iter().flatten() {
+        receivers.push(SavedReceiver {
+            id: sink.id,
+            kind: sink.kind.to_owned(),
+            to: sink.to.clone(),
+            name: sink.name.clone(),
+            token: sink.token.clone(),
+            out: worker.paths.save_out(&sink.out, &mut descriptors)?,
+        });
+    }
+    let source = stream.source.as_ref().map(|source| {
+        let tokens = source.sockets().iter();
+        let sockets = tokens.filter_map(|token| save_socket(&worker.watch, *token, &mut descriptors));
+        let sockets = sockets.collect::<io::Result<Vec<_>>>()?;
+        Ok::<_, io::Error>(SavedTurn { id: source.id(), peer: source.peer().to_owned(), sockets })
+    });
+    let value = SavedLive {
+        name: stream.name.clone(),
+        is_owner: stream.owner == stream.id,
+        core: stream.core.save(),
+        receivers,
+        source: source.transpose()?,
+    };
+    Ok(Moved { value, descriptors })
+}
+
+fn save_socket(
+    watch: &Watch,
+    token: usize,
+    descriptors: &mut Vec<OwnedFd>,
+) -> Option<io::Result<SavedSocket>> {
+    let Watched::Source { socket, arena, sender, .. } = watch.get(token)? else { return None };
+    let descriptor = descriptors.len() as u32;
+    match copy(&socket.socket) {
+        Ok(copied) => descriptors.push(copied),
+        Err(error) => return Some(Err(error)),
+    }
+    Some(Ok(SavedSocket {
+        descriptor,
+        track: socket.track,
+        role: match socket.role {
+            SocketRole::Ts => SavedRole::Ts,
+            SocketRole::Rtp => SavedRole::Rtp,
+            SocketRole::Rtcp => SavedRole::Rtcp,
+        },
+        from: socket.from.map(|from| from.to_string()),
+        sender: sender.save(),
+        overflows: arena.overflows(),
+    }))
 }
