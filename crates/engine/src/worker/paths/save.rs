@@ -74,7 +74,7 @@ impl Paths {
     ) -> io::Result<(Out, Option<WriteSide>)> {
         Ok(match saved {
             SavedOut::Udp { from, media, rtcp } => {
-                let out = self.ports.take_out(watch, receiver, (from, &media, &rtcp), descriptors)?;
+                let out = self.ports.take_out(watch, receiver, from, [&media, &rtcp], descriptors)?;
                 (out, None)
             }
             SavedOut::Stream { descriptor, unsent, channels } => {

@@ -92,7 +92,8 @@ impl UdpPorts {
         &mut self,
         watch: &mut Watch,
         receiver: ReceiverId,
-        (from, media, rtcp): (SavedFrom, &[(u8, String)], &[(u8, String)]),
+        from: SavedFrom,
+        [media, rtcp]: [&[(u8, String)]; 2],
         descriptors: &mut [Option<OwnedFd>],
     ) -> io::Result<Out> {
         let missing = || io::Error::other("a receiver's socket is missing");
