@@ -212,6 +212,9 @@ async fn take_streams(
             continue;
         }
         let Some((owner, _)) = control.registry().options(&name) else {
+            if live.value.receivers.is_empty() {
+                continue;
+            }
             return Err(unfit(&format!("the file says nothing of stream '{name}', which the relay has")));
         };
         if let Some(turn) = live.value.source.take() {

@@ -108,9 +108,13 @@ impl Worker {
     fn take(&mut self, id: StreamId, taken: Taken) -> Result<(), ControlError> {
         let index = self.streams.find(id)?;
         let now = self.clock.now();
-        let Taken { live: Moved { value, descriptors }, receivers } = taken;
+        let Taken { live: Moved { mut value, descriptors }, receivers } = taken;
         let mut descriptors: Vec<_> = descriptors.into_iter().map(Some).collect();
         let stream = &mut self.streams[index];
+        if stream.core.rendition_count() > 0 {
+            // What it carries is what its renditions hand to it, from now on.
+            value.core.carried = None;
+        }
         let keys = stream.core.restore(now, value.core).map_err(|unfit| stream.unsupported(&unfit))?;
         stream.touched = true;
         let saved = value.receivers.into_iter().zip(receivers);
