@@ -5,8 +5,7 @@
 //! Asks are single messages of a socket pair, and but for the last without answers: the relay goes on meanwhile. What
 //! the relay cannot ask, because the helper is late or gone, it does without. The helper ends when the relay does.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
@@ -15,12 +14,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg, sendmsg, socketpair,
-};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, recv, socketpair};
 use rustix::thread::{CapabilitySet, capabilities};
 
+use crate::message::{receive, send};
 use crate::{explained, reduce};
 
 /// How long it may take to start. One that does not is done without.
@@ -122,7 +119,7 @@ pub fn has_helper() -> bool {
 pub fn enlarge(socket: BorrowedFd<'_>, buffer: Buffer, bytes: usize) -> io::Result<()> {
     let Some(helper) = HELPER.get() else { return Ok(()) };
     let bytes = u32::try_from(bytes).unwrap_or(BUFFER_BYTES_MAX).to_le_bytes();
-    helper.ask(&[&[kind_of(buffer)][..], &bytes].concat(), &[socket])
+    helper.ask(&[&[kind_of(buffer)][..], &bytes].concat(), Some(socket))
 }
 
 /// Has a raw socket of IGMP choose this table of multicast routing (`MRT_TABLE`).
@@ -135,7 +132,7 @@ pub fn choose_table(socket: BorrowedFd<'_>, table: u32) -> io::Result<()> {
     let mut answer = [0; 4];
     // One that came too late belongs to another ask.
     while recv(&helper.asks, &mut answer, RecvFlags::DONTWAIT).is_ok_and(|(read, _)| read > 0) {}
-    helper.ask(&[&[TABLE][..], &table.to_le_bytes()].concat(), &[socket])?;
+    helper.ask(&[&[TABLE][..], &table.to_le_bytes()].concat(), Some(socket))?;
     if !comes_within(&helper.asks, ANSWERS_WITHIN)? || rustix::io::read(&helper.asks, &mut answer)? < 4 {
         return Err(io::ErrorKind::TimedOut.into());
     }
@@ -161,7 +158,7 @@ pub fn confirm(neighbours: &[Neighbour]) -> io::Result<()> {
             ask.extend(device.to_le_bytes());
             ask.extend(address.octets());
         }
-        helper.ask(&ask, &[])?;
+        helper.ask(&ask, None)?;
     }
     Ok(())
 }
@@ -178,14 +175,8 @@ const fn kind_of(buffer: Buffer) -> u8 {
 }
 
 impl Helper {
-    fn ask(&self, bytes: &[u8], socket: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !socket.is_empty() {
-            control.push(SendAncillaryMessage::ScmRights(socket));
-        }
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        Ok(sendmsg(&self.asks, &[IoSlice::new(bytes)], &mut control, flags).map(drop)?)
+    fn ask(&self, bytes: &[u8], socket: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        Ok(send(&self.asks, bytes, socket)?)
     }
 }
 
@@ -245,19 +236,11 @@ pub fn serve(
     rustix::io::write(relay, READY)?;
     let mut bytes = [0; ASK_BYTES_MAX];
     loop {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut into = [IoSliceMut::new(&mut bytes)];
-        let received = recvmsg(relay, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC);
-        let length = match received {
-            Ok(message) => message.bytes,
+        let (length, socket) = match receive(relay, &mut bytes) {
+            Ok(message) => message,
             Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
         };
-        let socket = control.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-            _ => None,
-        });
         match (Ask::parse(&bytes[..length]), socket) {
             _ if length == 0 => return Ok(()),
             (Some(Ask::Socket(what)), Some(socket)) => {

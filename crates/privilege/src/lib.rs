@@ -10,6 +10,7 @@
 
 mod child;
 mod helper;
+mod message;
 mod starter;
 
 use std::io;
@@ -22,7 +23,7 @@ use rustix::thread::{
 
 pub use child::{Bounds, environment, spawn};
 pub use helper::{Buffer, Deed, Neighbour, choose_table, confirm, enlarge, has_helper, serve, start_helper};
-pub use starter::{ask, has_starter, serve_starter, start_starter};
+pub use starter::{ask, serve_starter, start_starter};
 
 /// What a thread needs after the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

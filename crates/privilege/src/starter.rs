@@ -6,8 +6,7 @@
 //! It answers nothing: the relay hears of the program by the other end of what it gave. The starter ends when the
 //! relay does, and what it has started goes on.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -15,10 +14,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
-};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use crate::message::{receive, send};
 
 /// What it is asked by.
 const START: &[u8] = b"start";
@@ -55,27 +53,14 @@ pub fn start_starter(command: &mut Command) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether there is one to ask.
-pub fn has_starter() -> bool {
-    STARTER.get().is_some()
-}
-
 /// Has the starter start its program, with this as standard input. If that cannot be, the other end of it says so: what
 /// was given is closed.
 ///
 /// # Errors
 /// There is no starter ([`io::ErrorKind::NotFound`]), or it is gone.
 pub fn ask(descriptor: BorrowedFd<'_>) -> io::Result<()> {
-    send(&STARTER.get().ok_or(io::ErrorKind::NotFound)?.asks, descriptor)
-}
-
-fn send(asks: &OwnedFd, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    let descriptors = [descriptor];
-    control.push(SendAncillaryMessage::ScmRights(&descriptors));
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    Ok(sendmsg(asks, &[IoSlice::new(START)], &mut control, flags).map(drop)?)
+    let starter = STARTER.get().ok_or(io::ErrorKind::NotFound)?;
+    Ok(send(&starter.asks, START, Some(descriptor))?)
 }
 
 /// What the starter does, in its own process: starts this program each time that the relay asks, which is at the other
@@ -99,20 +84,13 @@ pub fn serve_starter(
             Err(error) => return Err(error.into()),
         }
         let mut bytes = [0; START.len() + 1];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut into = [IoSliceMut::new(&mut bytes)];
-        let length = match recvmsg(relay, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC) {
-            Ok(message) => message.bytes,
+        let (length, descriptor) = match receive(relay, &mut bytes) {
+            Ok(message) => message,
             Err(rustix::io::Errno::INTR) => continue,
             // It has ended while something of the starter's was on its way.
             Err(rustix::io::Errno::CONNRESET) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        let descriptor = control.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-            _ => None,
-        });
         if length == 0 {
             return Ok(());
         }
@@ -163,7 +141,7 @@ mod tests {
         let (asks, serving) = starter("/bin/sh", "read word; echo $word >&0");
         for word in ["one", "two"] {
             let (mut ours, theirs) = pair();
-            send(&asks, theirs.as_fd()).expect("asked");
+            send(&asks, START, Some(theirs.as_fd())).expect("asked");
             drop(theirs);
             writeln!(ours, "{word}").expect("it reads");
             let mut answer = String::new();
@@ -178,7 +156,7 @@ mod tests {
     fn a_program_goes_on_when_the_starter_has_ended() {
         let (asks, serving) = starter("/bin/sh", "read word; echo $word >&0");
         let (mut ours, theirs) = pair();
-        send(&asks, theirs.as_fd()).expect("asked");
+        send(&asks, START, Some(theirs.as_fd())).expect("asked");
         drop((asks, theirs));
         serving.join().expect("no panic").expect("it ends with the relay");
         writeln!(ours, "on").expect("it reads");
@@ -191,7 +169,7 @@ mod tests {
     fn a_program_that_cannot_be_started_leaves_the_other_end_closed() {
         let (asks, serving) = starter("/nonexistent", "");
         let (mut ours, theirs) = pair();
-        send(&asks, theirs.as_fd()).expect("asked");
+        send(&asks, START, Some(theirs.as_fd())).expect("asked");
         drop(theirs);
         assert_eq!(ours.read(&mut [0]).expect("closed"), 0);
         drop(asks);
@@ -202,12 +180,8 @@ mod tests {
     fn what_is_no_request_starts_nothing() {
         let (asks, serving) = starter("/nonexistent", "");
         let (mut ours, theirs) = pair();
-        rustix::net::send(&asks, START, SendFlags::empty()).expect("without a descriptor");
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let descriptors = [theirs.as_fd()];
-        control.push(SendAncillaryMessage::ScmRights(&descriptors));
-        sendmsg(&asks, &[IoSlice::new(b"start!")], &mut control, SendFlags::empty()).expect("another word");
+        send(&asks, START, None).expect("without a descriptor");
+        send(&asks, b"start!", Some(theirs.as_fd())).expect("another word");
         drop(theirs);
         assert_eq!(ours.read(&mut [0]).expect("closed"), 0);
         drop(asks);
