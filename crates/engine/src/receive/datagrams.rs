@@ -38,7 +38,7 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// One of a socket of which the kernel has counted so many dropped datagrams.
+    /// One of a socket at which the kernel has dropped this many datagrams before.
     pub(crate) fn after(overflows: u32) -> Self {
         Arena { overflows, ..Arena::default() }
     }

@@ -6,15 +6,14 @@ use outflow_relay::{Encapsulation, Priority, Report, SinkKey};
 use rustix::event::epoll::EventFlags;
 
 use super::Worker;
-use super::rate::Rate;
 use super::sender::Sender;
 use super::sink::{LiveSink, Out};
 use super::source::LiveSource;
 use super::watch::Watched;
 use crate::limits::{COMMANDS_A_ROUND, WORK_ROUND};
 use crate::message::{
-    CloseReason, Command, ControlError, Feed, JoinSpec, Joined, Receiver, ReceiverId, RtcpGate, SocketHeard,
-    SourceId, SourceSpec, StreamId, WriteSide,
+    CloseReason, Command, ControlError, Feed, JoinSpec, Joined, Receiver, ReceiverId, SocketHeard, SourceId,
+    SourceSpec, StreamId, WriteSide,
 };
 use crate::receive::Arena;
 
@@ -218,24 +217,8 @@ impl Worker {
         tracing::info!(stream = stream.name, receiver, kind, to, token, "a receiver has joined");
         let left_out = stream.core.left_out(key);
         stream.warn_of_left_out(&left_out, 1);
-        let sent_bytes = Rate::default();
-        stream.put(
-            key,
-            LiveSink {
-                id: receiver,
-                kind,
-                to,
-                name,
-                token,
-                closed,
-                out,
-                behind,
-                reports: Vec::new(),
-                rtcp: RtcpGate::new(rtcp),
-                sent_bytes,
-                wants: None,
-            },
-        );
+        let sink = LiveSink::new((receiver, kind, to), (name, token), (out, behind), (rtcp, closed));
+        stream.put(key, sink);
         stream.touched = true;
         Ok(Joined { starts: stream.core.start_points(key), left_out })
     }

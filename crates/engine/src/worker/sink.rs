@@ -1,12 +1,14 @@
 //! A receiver as its worker holds it, and how it is reached.
 
+use std::sync::Arc;
+
 use outflow_packet::Level;
 use outflow_relay::SinkKey;
 use tokio::sync::oneshot;
 
 use super::links::Behind;
 use super::rate::Rate;
-use crate::message::{CloseReason, Framing, ReceiverId, ReceiverReport, RtcpGate};
+use crate::message::{CloseReason, Framing, ReceiverId, ReceiverReport, RtcpCounts, RtcpGate};
 use crate::send::stream::{Connection, Connections};
 use crate::send::udp::UdpRoute;
 
@@ -31,6 +33,29 @@ pub(super) struct LiveSink {
 }
 
 impl LiveSink {
+    /// One of which nothing was heard yet: how it is called, how it is reached, and what it has with control.
+    pub(super) fn new(
+        (id, kind, to): (ReceiverId, &'static str, String),
+        (name, token): (Option<String>, Option<String>),
+        (out, behind): (Out, Option<Behind>),
+        (rtcp, closed): (Arc<RtcpCounts>, oneshot::Sender<CloseReason>),
+    ) -> Self {
+        LiveSink {
+            id,
+            kind,
+            to,
+            name,
+            token,
+            closed,
+            out,
+            behind,
+            reports: Vec::new(),
+            rtcp: RtcpGate::new(rtcp),
+            sent_bytes: Rate::default(),
+            wants: None,
+        }
+    }
+
     /// Whether packets of a track have an address to go to.
     pub(super) fn is_reached(&self, track: u8) -> bool {
         match &self.out {

@@ -12,16 +12,14 @@ use outflow_relay::{Report, SinkKey};
 use tokio::sync::mpsc;
 
 use super::Worker;
-use super::rate::Rate;
 use super::sink::LiveSink;
 use super::stream::LiveStream;
 use super::udp_ports::copy;
 use super::watch::{Watch, Watched};
 use crate::limits::{BEAT_EVERY, FINISH_WITHIN};
 use crate::message::{
-    Command, ControlError, Ingest, Moved, ReceiverId, RtcpGate, SavedLive, SavedReceiver, SavedRole,
-    SavedSocket, SavedTurn, SavedWorker, SocketRole, SourceId, StreamId, Taken, TakenReceiver,
-    UpgradeCommand,
+    Command, ControlError, Ingest, Moved, ReceiverId, SavedLive, SavedReceiver, SavedRole, SavedSocket,
+    SavedTurn, SavedWorker, SocketRole, SourceId, StreamId, Taken, TakenReceiver, UpgradeCommand,
 };
 
 /// Why a worker cannot be saved.
@@ -142,20 +140,7 @@ impl Worker {
         let link = self.streams[index].core.spec(key).and_then(|spec| spec.link);
         let behind = link.and_then(|link| self.links.behind(link, &out, &to));
         self.paths.enter(&out, (index, key));
-        let sink = LiveSink {
-            id,
-            kind,
-            to,
-            name,
-            token,
-            closed,
-            out,
-            behind,
-            reports: Vec::new(),
-            rtcp: RtcpGate::new(rtcp),
-            sent_bytes: Rate::default(),
-            wants: None,
-        };
+        let sink = LiveSink::new((id, kind, to), (name, token), (out, behind), (rtcp, closed));
         let stream = &mut self.streams[index];
         stream.put(key, sink);
         // What it has waited for may have come meanwhile.
