@@ -4,7 +4,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "a driver owns sockets and clock")]
 
-mod descriptors;
 mod error;
 pub mod limits;
 mod line;
@@ -12,6 +11,5 @@ mod memfd;
 #[cfg(test)]
 mod tests;
 
-pub use descriptors::Descriptors;
 pub use error::LineError;
 pub use line::{Line, Message};

@@ -202,7 +202,7 @@ async fn linger(relay: &mut Relay) {
     connections_end(|| control.door().counts().open).await;
 }
 
-/// Gives peers a while to take their last answers and to close their connections, of which so many are open.
+/// Gives peers a while to take their last answers and to close their connections; `open` says how many there are.
 async fn connections_end(open: impl Fn() -> u64) {
     let until = Instant::now() + CONNECTIONS_END_WITHIN;
     while open() > 0 && Instant::now() < until {

@@ -2,7 +2,6 @@
 
 use outflow_door::Grant;
 use outflow_engine::message::{ControlError, ReceiverId, StreamId};
-use outflow_relay::StreamOptions;
 
 use super::Registry;
 use crate::placing::{Admitted, Placing, Ready, Replication, Terms};
@@ -84,10 +83,5 @@ impl Registry {
     /// A publisher of another process goes on with its turn.
     pub(crate) fn write(&self, stream: &str, turn: Turn) {
         self.update(stream, |entry| entry.publisher = Some(turn));
-    }
-
-    /// What a stream is like, and where it is.
-    pub(crate) fn options(&self, stream: &str) -> Option<(Owner, StreamOptions)> {
-        self.get(stream).map(|entry| (entry.owner, entry.options))
     }
 }

@@ -32,7 +32,7 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How long it may take to go on with all that this one has. Peers wait meanwhile.
 const RESTORED_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long a worker may take to stand still.
+/// How long a worker may take to stand still, and to say what it has.
 const STANDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// What goes on through this process: the source's turn, where its packets are written, and where it is said that they
@@ -114,8 +114,10 @@ async fn hand_over(
     line: &Arc<Line>,
     parts: Vec<(&'static str, Part)>,
 ) -> Result<Piped, ControlError> {
-    stand(control).await?;
-    let workers = save(control).await?;
+    // What sources have sent by then is with all that serve it.
+    ask_all(control, |done| UpgradeCommand::Stand { done }).await?;
+    let saved = ask_all(control, |reply| UpgradeCommand::Save { reply }).await?;
+    let workers = saved.into_iter().collect::<Result<_, _>>()?;
     let (saved, descriptors, piped) = describe(control, upgrade, workers, parts)?;
     let value = tokio::task::spawn_blocking(move || encode(&saved)).await;
     let value = value.map_err(|_| ControlError::ShuttingDown)?;
@@ -128,50 +130,44 @@ async fn hand_over(
 
 /// All goes on as before.
 fn go_on(control: &Control, upgrade: &Upgrade) {
-    for worker in 0..control.workers().count() {
-        control.workers().tell(&at(worker), Command::Upgrade(UpgradeCommand::GoOn));
-    }
+    run(control);
     upgrade.parts.set(Phase::Runs);
     control.door().hold(false);
 }
 
+/// Workers go on that stand still.
+pub(crate) fn run(control: &Control) {
+    for worker in 0..control.workers().count() {
+        control.workers().tell(&at(worker), Command::Upgrade(UpgradeCommand::GoOn));
+    }
+}
+
 /// A worker, whatever the stream.
-fn at(worker: usize) -> Owner {
+pub(super) fn at(worker: usize) -> Owner {
     Owner { worker, stream: StreamId::default() }
 }
 
-/// All workers stand still: what sources have sent by then is with all that serve it.
-async fn stand(control: &Control) -> Result<(), ControlError> {
-    let mut standing = Vec::new();
-    for worker in 0..control.workers().count() {
-        let (done, stands) = oneshot::channel();
-        control.workers().tell(&at(worker), Command::Upgrade(UpgradeCommand::Stand { done }));
-        standing.push(stands);
+/// Asks all workers at once. Answers what they say, in their order.
+async fn ask_all<T>(
+    control: &Control,
+    command: impl Fn(oneshot::Sender<T>) -> UpgradeCommand,
+) -> Result<Vec<T>, ControlError> {
+    let ask = |worker| {
+        let (reply, answer) = oneshot::channel();
+        control.workers().tell(&at(worker), Command::Upgrade(command(reply)));
+        answer
+    };
+    let asked: Vec<_> = (0..control.workers().count()).map(ask).collect();
+    let mut answers = Vec::with_capacity(asked.len());
+    for answer in asked {
+        let answer = tokio::time::timeout(STANDS_WITHIN, answer).await.map_err(|_| late())?;
+        answers.push(answer.map_err(|_| ControlError::ShuttingDown)?);
     }
-    for stands in standing {
-        let stood = tokio::time::timeout(STANDS_WITHIN, stands).await;
-        stood.map_err(|_| late())?.map_err(|_| ControlError::ShuttingDown)?;
-    }
-    Ok(())
+    Ok(answers)
 }
 
 fn late() -> ControlError {
     ControlError::NotUpgraded("a worker is busy: try again when there is less to do".to_owned())
-}
-
-async fn save(control: &Control) -> Result<Vec<SavedWorker>, ControlError> {
-    let mut saving = Vec::new();
-    for worker in 0..control.workers().count() {
-        let (reply, saved) = oneshot::channel();
-        control.workers().tell(&at(worker), Command::Upgrade(UpgradeCommand::Save { reply }));
-        saving.push(saved);
-    }
-    let mut workers = Vec::new();
-    for saved in saving {
-        let saved = tokio::time::timeout(STANDS_WITHIN, saved).await.map_err(|_| late())?;
-        workers.push(saved.map_err(|_| ControlError::ShuttingDown)??);
-    }
-    Ok(workers)
 }
 
 /// All that there is, with its descriptors, and what goes on through this process.

@@ -30,12 +30,12 @@ use std::time::Duration;
 use outflow_engine::message::{ControlError, ReceiverId, SourceId};
 use tokio::sync::watch;
 
-pub(crate) use give::give;
+pub(crate) use give::{give, run};
 use kept::Kept;
 pub use member::Member;
 pub use part::Part;
 use parts::Parts;
-pub(crate) use take::{Old, run};
+pub(crate) use take::Old;
 
 use crate::change::{Changed, ConfigChange};
 use crate::control::Control;

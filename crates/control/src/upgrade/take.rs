@@ -8,13 +8,13 @@ use std::time::Duration;
 use outflow_engine::Clock;
 use outflow_engine::message::{
     Command, ControlError, Moved, ReceiverId, Reply, SavedLive, SavedOut, SavedReceiver, SavedSocket,
-    SourceSocket, StreamId, Taken, TakenReceiver, UpgradeCommand,
+    SourceSocket, Taken, TakenReceiver, UpgradeCommand,
 };
 use outflow_handover::Line;
 use outflow_media::Time;
 use tokio::sync::oneshot;
 
-use super::give::{expect, say};
+use super::give::{at, expect, say};
 use super::kept::{KeptReceiver, KeptTurn};
 use super::saved::{
     Base, FORMAT, Hello, SavedAt, SavedEntry, SavedPart, SavedPublisher, SavedRelay, decode, encode, kind,
@@ -26,7 +26,6 @@ use crate::receiver::Playing;
 use crate::registry::Entered;
 use crate::session::SessionToken;
 use crate::turn::Turn;
-use crate::workers::Owner;
 
 /// How long the old process may take to say something.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -97,7 +96,7 @@ impl Old {
     }
 
     /// Goes on with all that the old process has. When this returns it has ended, but for what goes on through it, and
-    /// workers here stand still until [`run`].
+    /// workers here stand still until [`run`](super::run).
     ///
     /// # Errors
     /// Something does not fit, which the old process is told: it goes on.
@@ -118,21 +117,8 @@ impl Old {
     }
 }
 
-/// Workers go on.
-pub(crate) fn run(control: &Control) {
-    for worker in 0..control.workers().count() {
-        control.workers().tell(&at(worker), Command::Upgrade(UpgradeCommand::GoOn));
-    }
-}
-
-fn at(worker: usize) -> Owner {
-    Owner { worker, stream: StreamId::default() }
-}
-
-/// What fronts are told, once it is this process's.
-struct Connections {
-    parts: Vec<(String, Part)>,
-}
+/// What fronts are told, once it is this process's: parts, each with the name of those that its front takes.
+type Connections = Vec<(String, Part)>;
 
 async fn take(
     control: &Control,
@@ -164,7 +150,7 @@ async fn take(
         let address = address.parse().map_err(|_| unfit("a listener's address cannot be read"))?;
         upgrade.listens(&protocol, address, descriptors.next()?);
     }
-    Ok(Connections { parts })
+    Ok(parts)
 }
 
 /// A worker's answer.
@@ -211,7 +197,7 @@ async fn take_streams(
         if live.value.receivers.is_empty() && !live.value.is_owner {
             continue;
         }
-        let Some((owner, _)) = control.registry().options(&name) else {
+        let Some(entry) = control.registry().get(&name) else {
             if live.value.receivers.is_empty() {
                 continue;
             }
@@ -225,7 +211,7 @@ async fn take_streams(
         let mut playings = enter(control, &name, entries)?;
         let there = match playings.values().next() {
             Some((playing, _)) => playing.owner(),
-            None => owner,
+            None => entry.owner,
         };
         if there.worker != worker {
             return Err(unfit(&format!("stream '{name}' is with another worker")));
@@ -303,7 +289,7 @@ fn take_turns(
 }
 
 /// Fronts, and whatever else has waited for it, go on with connections.
-fn hand_on(control: &Control, Connections { parts }: Connections) {
+fn hand_on(control: &Control, parts: Connections) {
     let upgrade = control.shared::<Upgrade>();
     let mut by_front: BTreeMap<String, Vec<Part>> = BTreeMap::new();
     for (front, part) in parts {
