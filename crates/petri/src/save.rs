@@ -31,30 +31,15 @@ pub struct SavedEngine {
     /// All units below are settled.
     #[n(2)]
     pub settled: u64,
-    /// The transitions of the net.
-    #[n(3)]
-    pub transitions: Vec<SavedTransitions>,
+    /// The transitions of the net, in its order, as numbers ([`leb128`](crate::leb128)): of each, the rounds that it
+    /// has fired; then of each, when it fired the last of them, oldest first, at least those of which tokens are left;
+    /// then of each, since when there is evidence of its next rounds. Before times their number stands. A number of
+    /// rounds, and a time, is the difference to the one before: twice that, or less by one if it is below zero.
+    #[cbor(n(3), with = "minicbor::bytes")]
+    pub transitions: Vec<u8>,
     /// What is known of units that are not over, ascending.
     #[n(4)]
     pub units: Vec<SavedUnits>,
-}
-
-/// Transitions in a row that are alike.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-#[cbor(map)]
-pub struct SavedTransitions {
-    /// Rounds that each has fired.
-    #[n(0)]
-    pub fired: u64,
-    /// When each fired the last of them, oldest first: at least those of which tokens are left.
-    #[n(1)]
-    pub times: Vec<u64>,
-    /// Since when there is evidence of the next ones.
-    #[n(2)]
-    pub evidence: Vec<u64>,
-    /// How many there are.
-    #[n(3)]
-    pub count: u64,
 }
 
 /// Units of which the same is known.

@@ -1,6 +1,7 @@
 //! Runs a net: says of each object whether it may be delivered, is kept, or comes too late.
 
 mod clocks;
+mod differences;
 mod fire;
 mod save;
 mod slots;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use outflow_media::Time;
 
+use super::differences::{Differences, Writer};
 use super::slots::Slot;
 use super::tables::NO_OBJECT;
 use super::{Engine, Net};
 use crate::limits::NUMBER_MAX;
-use crate::save::{SavedEngine, SavedKnown, SavedTransitions, SavedUnits, Unfit};
+use crate::save::{SavedEngine, SavedKnown, SavedUnits, Unfit};
 
 const fn unfit(why: &'static str) -> Unfit {
     Unfit { what: "net", why }
@@ -35,9 +36,11 @@ impl Engine {
     pub fn restore(net: Arc<Net>, rounds: usize, saved: &SavedEngine) -> Result<Self, Unfit> {
         let mut engine = Engine::new(net, rounds, Time::from_nanos(saved.start));
         engine.now = Time::from_nanos(saved.now);
-        let transitions = engine.each(&saved.transitions)?;
-        engine.restore_transitions(&transitions)?;
-        engine.restore_evidence(&transitions)?;
+        let mut transitions = Differences::new(&saved.transitions);
+        engine.restore_fired(&mut transitions)?;
+        engine.restore_dates(&mut transitions)?;
+        engine.restore_evidence(&mut transitions)?;
+        check(transitions.is_over(), "it has other transitions")?;
         engine.restore_units(&saved.units)?;
         let least = engine.net.unit(engine.base, 0);
         check((least..=engine.window_end()).contains(&saved.settled), "it is further than its window")?;
@@ -48,38 +51,19 @@ impl Engine {
         Ok(engine)
     }
 
-    fn save_transitions(&self) -> Vec<SavedTransitions> {
-        let mut runs: Vec<SavedTransitions> = Vec::new();
-        for transition in 0..self.states.len() {
-            let saved = self.save_transition(transition);
-            let is_alike = |run: &&mut SavedTransitions| {
-                run.fired == saved.fired && run.times == saved.times && run.evidence == saved.evidence
-            };
-            match runs.last_mut().filter(is_alike) {
-                Some(run) => run.count += 1,
-                None => runs.push(saved),
-            }
+    fn save_transitions(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        self.states.iter().for_each(|state| out.put(state.fired));
+        for (transition, state) in self.states.iter().enumerate() {
+            let of = |at: usize| self.dates.of(transition, state.fired - at as u64).as_nanos();
+            let left = (state.fired - self.oldest_token(transition)) as usize;
+            out.put_all((0..left).map(|at| of(left - at)));
         }
-        runs
-    }
-
-    /// What was saved of each transition.
-    fn each<'a>(&self, saved: &'a [SavedTransitions]) -> Result<Vec<&'a SavedTransitions>, Unfit> {
-        let count = saved.iter().fold(0, |count: u64, run| count.saturating_add(run.count));
-        check(count == self.states.len() as u64, "it has other transitions")?;
-        Ok(saved.iter().flat_map(|run| core::iter::repeat_n(run, run.count as usize)).collect())
-    }
-
-    fn save_transition(&self, transition: usize) -> SavedTransitions {
-        let state = &self.states[transition];
-        let time = |round: u64| self.dates.of(transition, round).as_nanos();
-        let since = |round: u64| self.evidence.since(transition, round).as_nanos();
-        SavedTransitions {
-            count: 1,
-            fired: state.fired,
-            times: (self.oldest_token(transition)..state.fired).map(time).collect(),
-            evidence: (state.fired..state.seen).map(since).collect(),
+        for (transition, state) in self.states.iter().enumerate() {
+            let since = |at: usize| self.evidence.since(transition, state.fired + at as u64).as_nanos();
+            out.put_all((0..(state.seen - state.fired) as usize).map(since));
         }
+        out.bytes
     }
 
     /// The first round of a transition whose tokens may be left.
@@ -112,16 +96,14 @@ impl Engine {
         units
     }
 
-    fn restore_transitions(&mut self, saved: &[&SavedTransitions]) -> Result<(), Unfit> {
-        self.base = saved.iter().map(|transition| transition.fired).min().unwrap_or(0);
+    fn restore_fired(&mut self, saved: &mut Differences<'_>) -> Result<(), Unfit> {
+        for state in &mut self.states {
+            state.fired = saved.number()?;
+        }
+        self.base = self.states.iter().map(|state| state.fired).min().unwrap_or(0);
         let end = self.base.saturating_add(self.window);
         check(self.net.unit(end, 0) < NUMBER_MAX, "it is in too high a round")?;
-        for (state, transition) in self.states.iter_mut().zip(saved) {
-            check(transition.fired <= end, "a transition is ahead of the window")?;
-            check(transition.evidence.len() as u64 <= end - transition.fired, "evidence of too many rounds")?;
-            state.fired = transition.fired;
-            state.seen = transition.fired + transition.evidence.len() as u64;
-        }
+        check(self.states.iter().all(|state| state.fired <= end), "a transition is ahead of the window")?;
         self.behind = self.states.iter().filter(|state| state.fired == self.base).count();
         for arc in &self.tables.arcs {
             let tokens = self.states[arc.producer as usize].fired + u64::from(arc.initial);
@@ -130,23 +112,35 @@ impl Engine {
                 "a token was taken that was not there",
             )?;
         }
-        for (transition, saved) in saved.iter().enumerate() {
-            let (oldest, fired) = (self.oldest_token(transition), saved.fired);
-            let needed = (fired - oldest) as usize;
-            let times = saved.times.len().checked_sub(needed).map(|first| &saved.times[first..]);
-            let times = times.ok_or(unfit("a token has no date"))?;
-            for (round, time) in (oldest..).zip(times) {
-                self.dates.set(transition, round, Time::from_nanos(*time));
+        Ok(())
+    }
+
+    fn restore_dates(&mut self, saved: &mut Differences<'_>) -> Result<(), Unfit> {
+        for transition in 0..self.states.len() {
+            let fired = self.states[transition].fired;
+            let first = fired.checked_sub(saved.count()?).ok_or(unfit("dates of too many rounds"))?;
+            let oldest = self.oldest_token(transition);
+            check(first <= oldest, "a token has no date")?;
+            for round in first..fired {
+                let time = saved.number()?;
+                if round >= oldest {
+                    self.dates.set(transition, round, Time::from_nanos(time));
+                }
             }
         }
         Ok(())
     }
 
-    fn restore_evidence(&mut self, saved: &[&SavedTransitions]) -> Result<(), Unfit> {
-        for (transition, saved) in saved.iter().enumerate() {
-            for (round, since) in (saved.fired..).zip(&saved.evidence) {
-                self.evidence.set(transition, round, Time::from_nanos(*since));
+    fn restore_evidence(&mut self, saved: &mut Differences<'_>) -> Result<(), Unfit> {
+        let end = self.base.saturating_add(self.window);
+        for transition in 0..self.states.len() {
+            let fired = self.states[transition].fired;
+            let rounds = saved.count()?;
+            check(rounds <= end - fired, "evidence of too many rounds")?;
+            for round in fired..fired + rounds {
+                self.evidence.set(transition, round, Time::from_nanos(saved.number()?));
             }
+            self.states[transition].seen = fired + rounds;
         }
         let seen = |transition: usize| self.states[transition].seen;
         check(self.evidence.go_on(seen, self.tables.places.len() as u64), "evidence in another order")

@@ -116,8 +116,8 @@ fn what_cannot_be_is_refused_with_a_reason() {
     assert_eq!(with_outgoing(|saved| saved.units[1].class = 3), Some("a class that is not known"));
     assert_eq!(with_outgoing(|saved| saved.told = 5), Some("too high a number"));
     assert_eq!(with_outgoing(|saved| saved.base = 1), Some("more or fewer than there are numbers"));
-    assert_eq!(
-        with_outgoing(|saved| saved.engine.transitions[0].count += 1),
-        Some("it has other transitions")
-    );
+    let more = with_outgoing(|saved| saved.engine.transitions.push(0));
+    assert_eq!(more, Some("it has other transitions"));
+    let fewer = with_outgoing(|saved| drop(saved.engine.transitions.pop()));
+    assert_eq!(fewer, Some("its numbers cannot be read"));
 }
