@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use minicbor::{Decode, Encode};
-use outflow_poc::connection::Connection;
+use outflow_poc::connection::{Connection, Settings};
 use outflow_poc::endpoint::{Endpoint, Handle};
 use outflow_poc::packet::Code;
 use outflow_poc::protection::{Plain, Protection};
@@ -93,7 +93,6 @@ pub struct Returning {
     end: End,
     options: Options,
     epoch: Instant,
-    services: Services,
     /// All connections that have no driver yet.
     handles: BTreeMap<u64, Handle>,
     /// Those of them that are driven elsewhere, by their numbers there, and how they are called in packets.
@@ -132,25 +131,27 @@ impl Returning {
             Some((*number, (*handles.get(handle)?, *away.get(handle)?)))
         });
         let driven = driven.collect();
-        Ok(Returning { end, options, epoch, services, handles, driven })
+        Ok(Returning { end, options, epoch, handles, driven })
     }
 
-    /// A connection goes on that is driven elsewhere, as its driver has saved it. Its number there is the same as before;
-    /// what comes for it is put into `inbox`.
+    /// What connections are restored with.
+    pub fn restorer(&self) -> Restorer {
+        Restorer { settings: self.options.settings.connection, services: Services::new() }
+    }
+
+    /// A connection goes on that is driven elsewhere. Its number there is the same as before; what comes for it is put
+    /// into `inbox`.
     ///
     /// # Errors
-    /// The endpoint does not know it, or what was saved cannot be.
+    /// The endpoint does not know it.
     pub fn detached(
         &mut self,
         number: u64,
-        saved: &SavedConnection,
+        Restored { connection, local }: Restored,
         inbox: Inbox,
     ) -> Result<(Detached, NetworkPath), Unfit> {
-        let known = self.driven.remove(&number).filter(|(_, local)| *local == saved.local);
+        let known = self.driven.remove(&number).filter(|(_, known)| *known == local);
         let (handle, _) = known.ok_or(unfit("it has no such connection"))?;
-        let protection = protection(&saved.keys).ok_or(unfit("keys of another kind"))?;
-        let settings = self.options.settings.connection;
-        let connection = Connection::restore(saved, protection, settings, &mut self.services)?;
         self.handles.remove(&handle.number());
         let (user, peer) = (&self.end.user, connection.address());
         let mut inner = user.0.lock();
@@ -158,7 +159,7 @@ impl Returning {
         let way = NetworkPath { udp: Arc::clone(&user.0.udp), peer, own: inner.outbox.own(peer) };
         drop(inner);
         let its = (handle, user.0.ahead_of(self.epoch));
-        Ok((Detached::new(Arc::clone(user), its, Box::new(connection)), way))
+        Ok((Detached::new(Arc::clone(user), its, connection), way))
     }
 
     /// Goes on. Connections that have no driver end; those that were not driven elsewhere are told why.
@@ -174,6 +175,32 @@ impl Returning {
         }
         drop(inner);
         PocListener { user: end.begin(), options }
+    }
+}
+
+/// Restores connections that are driven elsewhere. Several threads may do it, each with its own; copies know what the
+/// one knew that they were made of.
+#[derive(Clone)]
+pub struct Restorer {
+    settings: Settings,
+    services: Services,
+}
+
+/// A connection that was saved by its driver.
+pub struct Restored {
+    connection: Box<Connection>,
+    local: SavedId,
+}
+
+impl Restorer {
+    /// A connection as its driver has saved it.
+    ///
+    /// # Errors
+    /// What was saved cannot be.
+    pub fn restore(&mut self, saved: &SavedConnection) -> Result<Restored, Unfit> {
+        let protection = protection(&saved.keys).ok_or(unfit("keys of another kind"))?;
+        let connection = Connection::restore(saved, protection, self.settings, &mut self.services)?;
+        Ok(Restored { connection: Box::new(connection), local: saved.local })
     }
 }
 

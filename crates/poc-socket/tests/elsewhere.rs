@@ -138,8 +138,10 @@ async fn handed_over(
     assert_eq!(again, saved);
     let mut returning = Returning::new(options.clone(), &again, socket, epoch).expect("it was just saved");
     let (inbox, parcels) = inbox(16, Arc::new(|| ()));
-    let (detached, way) = returning.detached(NUMBER, &connection, inbox.clone()).expect("it was just saved");
-    assert!(returning.detached(NUMBER, &connection, inbox).is_err(), "it is there once");
+    let mut restorer = returning.restorer();
+    let mut restored = || restorer.restore(&connection).expect("it was just saved");
+    let (detached, way) = returning.detached(NUMBER, restored(), inbox.clone()).expect("it is known");
+    assert!(returning.detached(NUMBER, restored(), inbox).is_err(), "it is there once");
     let listener = returning.begin(Code(71), "it went on without you");
     (listener, Elsewhere { epoch, detached, way, parcels, outbox: Outbox::default() })
 }

@@ -5,9 +5,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
-use outflow_control::{Control, Member, Part, Upgrade};
+use outflow_control::{Control, Member, Part, Playing, Upgrade};
 use outflow_engine::message::{ControlError, PeerPath};
-use outflow_poc_socket::save::{Returning, SavedDriven, SavedListener};
+use outflow_poc_socket::save::{Restored, Restorer, Returning, SavedDriven, SavedListener};
 use outflow_poc_socket::{NetworkPath, PocListener};
 
 use crate::codes::ENDED;
@@ -18,6 +18,9 @@ use crate::settings::Poc;
 
 /// What the parts of listeners are called.
 pub(super) const PARTS: &str = "poc";
+
+/// Fewer players than this are not worth a thread.
+const PLAYERS_OF_THREAD: usize = 8;
 
 /// What clients are told whose connections do not go on.
 const AGAIN: &str = "another process of the relay has taken over; connect again";
@@ -79,22 +82,60 @@ fn take_listener(control: &Control, Part { value, descriptors, .. }: Part) -> Re
     let options = options(&control.config().section::<Poc>(), None)?;
     let returning = Returning::new(options, &saved, socket, control.epoch());
     let mut returning = returning.map_err(|error| wrong(io::Error::other(error)))?;
-    for SavedDriven { number, .. } in saved.driven {
-        if go_on(control, &mut returning, number).is_none() {
-            tracing::info!(receiver = number, "a receiver of the partial-order transport does not go on");
-        }
+    let upgrade = control.shared::<Upgrade>();
+    let player = |SavedDriven { number, .. }| Some((upgrade.playing(number)?, upgrade.peer(number)?));
+    let players: Vec<_> = saved.driven.into_iter().filter_map(player).collect();
+    let mut lost = players.len();
+    for player in restore(returning.restorer(), players) {
+        lost -= usize::from(go_on(control, &mut returning, player).is_some());
+    }
+    if lost > 0 {
+        tracing::info!(lost, "receivers of the partial-order transport do not go on");
     }
     control.shared::<Taken>().put(returning.begin(ENDED, AGAIN));
     Ok(())
 }
 
-/// Goes on with a player; none if it has left, or cannot go on.
-fn go_on(control: &Control, returning: &mut Returning, receiver: u64) -> Option<()> {
-    let upgrade = control.shared::<Upgrade>();
-    let (mut playing, value) = (upgrade.playing(receiver)?, upgrade.peer(receiver)?);
+/// A player, and what its state machine has said of itself.
+type Saved = (Playing, Vec<u8>);
+
+/// A player, its connection, and what it has beside that.
+type Player = (Playing, Restored, SavedPeer);
+
+/// Restores players on all processors that control has: their viewers wait. Those that cannot go on are left out.
+fn restore(mut restorer: Restorer, mut players: Vec<Saved>) -> Vec<Player> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    // What the first one needs is what the others need.
+    let first = players.pop().and_then(|player| restore_player(&mut restorer, player));
+    let each = players.len().div_ceil(threads).max(PLAYERS_OF_THREAD);
+    let mut restored: Vec<_> = first.into_iter().collect();
+    std::thread::scope(|scope| {
+        let mut helpers = Vec::new();
+        while players.len() > each {
+            let (mut restorer, some) = (restorer.clone(), players.split_off(players.len() - each));
+            let help = move || -> Vec<_> {
+                some.into_iter().filter_map(|player| restore_player(&mut restorer, player)).collect()
+            };
+            helpers.extend(std::thread::Builder::new().spawn_scoped(scope, help));
+        }
+        restored.extend(players.into_iter().filter_map(|player| restore_player(&mut restorer, player)));
+        // Players of one that panicked, which stands in the log then, do not go on.
+        restored.extend(helpers.into_iter().filter_map(|helper| helper.join().ok()).flatten());
+    });
+    restored
+}
+
+/// None if it cannot go on.
+fn restore_player(restorer: &mut Restorer, (playing, value): Saved) -> Option<Player> {
     let saved: SavedPeer = minicbor::decode(&value).ok()?;
-    let returned = returning.detached(receiver, &saved.connection, playing.inbox());
-    let (detached, NetworkPath { udp, peer, own }) = returned.ok()?;
+    let restored = restorer.restore(&saved.connection).ok()?;
+    Some((playing, restored, saved))
+}
+
+/// Goes on with a player; none if the listener does not know it.
+fn go_on(control: &Control, returning: &mut Returning, (mut playing, restored, saved): Player) -> Option<()> {
+    let (detached, way) = returning.detached(playing.id(), restored, playing.inbox()).ok()?;
+    let NetworkPath { udp, peer, own } = way;
     let permit = control.door().admit(peer.ip());
     playing.start_peer(Box::new(PocPeer::restore(detached, &saved)), PeerPath { udp, peer, own });
     tokio::spawn(async move {

@@ -187,7 +187,7 @@ impl From<SavedMarks> for MarkCounts {
 }
 
 /// Services of connections that are restored: those of the same bytes share their nets.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Services(BTreeMap<SavedBytes, Service>);
 
 impl Services {

@@ -63,7 +63,8 @@ async fn handed_over(listener: PocListener, driven: Driven, epoch: Instant) -> (
     let options = Options::new(Security::Plain);
     let mut returning = Returning::new(options, &saved, socket, epoch).expect("it was just saved");
     let (inbox, parcels) = inbox(16, Arc::new(|| ()));
-    let (detached, way) = returning.detached(NUMBER, &peer.connection, inbox).expect("it was just saved");
+    let restored = returning.restorer().restore(&peer.connection).expect("it was just saved");
+    let (detached, way) = returning.detached(NUMBER, restored, inbox).expect("it is known");
     let again = PocPeer::restore(detached, &peer);
     assert_eq!(again.save().as_ref(), Some(&value), "nothing of it is lost");
     (returning.begin(ENDED, AGAIN), Driven::new(again, way, parcels))
