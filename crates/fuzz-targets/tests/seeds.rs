@@ -5,6 +5,7 @@
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use outflow_fuzz_targets::{TARGETS, Target};
 
@@ -68,12 +69,26 @@ fn check((name, target): &Target, data: &[u8], what: &str) {
     }
 }
 
+/// Does it with all targets, on all processors. A target that fails ends the test.
+fn with_all(work: impl Fn(&Target) + Sync) {
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(target) = TARGETS.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    work(target);
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn seeds_and_their_mutations_are_read_without_harm() {
-    for target in TARGETS {
-        let (name, _) = target;
+    with_all(|target| {
         check(target, &[], "nothing");
-        for path in files(&fuzz_dir().join("seeds").join(name)) {
+        for path in files(&fuzz_dir().join("seeds").join(target.0)) {
             let seed = fs::read(&path).expect("readable");
             check(target, &seed, &path.display().to_string());
             let mut random = Random(seed.len() as u64);
@@ -82,7 +97,7 @@ fn seeds_and_their_mutations_are_read_without_harm() {
                 check(target, &mutated(&seed, &mut random), &what);
             }
         }
-    }
+    });
 }
 
 #[test]
