@@ -19,6 +19,7 @@ mod scene;
 mod tally;
 mod viewers;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,9 @@ struct Arguments {
     /// Upgrades; 20 if not given, 3 with --quick. With 0 nothing happens at all
     #[arg(long)]
     upgrades: Option<usize>,
+    /// A file for the relay's log, which says how long the steps of an upgrade took
+    #[arg(long)]
+    log: Option<PathBuf>,
     /// Only these kinds of viewers; all if not given
     #[arg(long, value_enum, value_delimiter = ',')]
     kinds: Vec<Kind>,
@@ -74,7 +78,7 @@ fn lab(arguments: &Arguments) -> Result<Value> {
     let paths = Paths::new()?;
     progress(format!("{count} viewers join"));
     let mut lab = Lab {
-        scene: Scene::open(&paths, &viewers)?,
+        scene: Scene::open(&paths, &viewers, arguments.log.as_deref())?,
         tally: Tally::new(&viewers),
         stops_ms: Vec::new(),
         took_ms: Vec::new(),

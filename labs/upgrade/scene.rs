@@ -38,10 +38,15 @@ pub(crate) struct Scene<'p> {
 
 impl<'p> Scene<'p> {
     /// Starts everything, and waits until each viewer gets its stream.
-    pub(crate) fn open(paths: &'p Paths, viewers: &[Viewer]) -> Result<Self> {
+    pub(crate) fn open(paths: &'p Paths, viewers: &[Viewer], log: Option<&Path>) -> Result<Self> {
         let program = Copied::new()?;
-        let relay = Relay::start_as(&paths.relay, &configuration(viewers), |relay| {
-            relay.at(&program.file()).on_any_cpu().preferred()
+        let steps = if log.is_some() { "[log]\nlevel = \"debug\"\n" } else { "" };
+        let relay = Relay::start_as(&paths.relay, &(configuration(viewers) + steps), |relay| {
+            let relay = relay.at(&program.file()).on_any_cpu().preferred();
+            match log {
+                Some(log) => relay.stderr_to(log.to_owned()),
+                None => relay,
+            }
         })?;
         let relay = relay.with_token(CONTROL);
         let source = &paths.source;
