@@ -92,9 +92,10 @@ impl From<ControlError> for HttpError {
             | ControlError::NameTaken(_)
             | ControlError::NotUpgraded(_)
             | ControlError::AddressTaken(..) => StatusCode::CONFLICT,
-            ControlError::NoSource(_) | ControlError::Limit { .. } | ControlError::ShuttingDown => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            ControlError::NoSource(_)
+            | ControlError::Limit { .. }
+            | ControlError::HandedOver
+            | ControlError::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
             ControlError::TooOften(_) => StatusCode::TOO_MANY_REQUESTS,
             ControlError::Unsupported(_) | ControlError::Configuration(_) | ControlError::UnknownLink(_) => {
                 StatusCode::UNPROCESSABLE_ENTITY

@@ -3,7 +3,9 @@
 #![allow(clippy::disallowed_methods, reason = "a test of processes")]
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -79,6 +81,56 @@ fn a_starter_has_what_the_relay_began_with_and_ends_with_it() {
     relay.kill().expect("it runs");
     relay.wait().expect("it ends");
     wait_until("it is left behind", || field(&starter, 0).is_none());
+}
+
+/// Processes of a relay with this configuration, but for starters.
+fn relays_of(file: &Path) -> Vec<String> {
+    let is_relay = |pid: &String| {
+        let words = words(pid, "cmdline");
+        words.first().is_some_and(|name| name != "outflow-starter")
+            && words.last().is_some_and(|last| Path::new(last) == file)
+            && field(pid, 0).is_some()
+    };
+    let all = fs::read_dir("/proc").expect("mounted").filter_map(Result::ok);
+    all.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(is_relay).collect()
+}
+
+/// The status of the answer; none if there is no whole one.
+fn ask(http: &str, request: &str) -> Option<u16> {
+    let mut connection = TcpStream::connect(http).ok()?;
+    connection.set_read_timeout(Some(PATIENCE)).ok()?;
+    write!(connection, "{request} HTTP/1.1\r\nHost: relay\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        .ok()?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).ok()?;
+    answer.split(' ').nth(1)?.parse().ok()
+}
+
+#[test]
+fn what_is_asked_while_another_process_takes_over_is_answered() {
+    let (mut command, http, folder) = relay();
+    let file = folder.path().join("relay.toml");
+    let mut relay = command.stderr(Stdio::null()).spawn().expect("it can be run");
+    wait_until("it does not listen", || TcpStream::connect(&http).is_ok());
+    let upgrade = || ask(&http, "POST /api/v1/upgrade");
+    let mut answers: Vec<_> = std::thread::scope(|scope| {
+        let asked = [(); 3].map(|()| scope.spawn(upgrade));
+        asked.map(|asked| asked.join().expect("no panic")).into()
+    });
+    answers.sort_unstable();
+    // One that comes to the new process is done by that; one that waits behind another, by neither.
+    assert!(answers.iter().all(|answer| matches!(answer, Some(200 | 503))), "{answers:?}");
+    assert!(answers.contains(&Some(200)), "{answers:?}");
+    assert!(relay.wait().expect("it ends").success(), "the first process has handed it over");
+    wait_until("there are several", || relays_of(&file).len() == 1);
+    assert_eq!(ask(&http, "GET /healthz"), Some(200));
+    assert_eq!(upgrade(), Some(200), "the one that took over can be taken over from");
+    for pid in relays_of(&file) {
+        let pid = rustix::process::Pid::from_raw(pid.parse().expect("a number")).expect("not 0");
+        // It may have ended: it has handed over.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+    wait_until("it does not end", || relays_of(&file).is_empty());
 }
 
 #[test]

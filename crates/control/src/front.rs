@@ -75,8 +75,9 @@ pub trait Front: Debug + Send + Sync {
         None
     }
 
-    /// Goes on with connections of the process before. It returns when all is told that workers have to know before
-    /// they go on ([`Playing::start`](crate::Playing::start)). What cannot go on is dropped, which ends it.
+    /// Goes on with connections of the process before; those that bring media come first. Workers serve other receivers
+    /// meanwhile, and these as soon as they are told how they are reached
+    /// ([`Playing::start`](crate::Playing::start)). What cannot go on is dropped, which ends it.
     fn take(&self, control: Control, parts: Vec<Part>) {
         let _ = (control, parts);
     }

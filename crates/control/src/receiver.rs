@@ -151,11 +151,6 @@ impl Playing {
         (Playing { control, owner, id, starts, left_out, rtcp, joined, closed }, taken)
     }
 
-    /// Where it is served.
-    pub(crate) fn owner(&self) -> Owner {
-        self.owner
-    }
-
     /// The receiver's number.
     pub fn id(&self) -> ReceiverId {
         self.id

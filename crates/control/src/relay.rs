@@ -98,7 +98,6 @@ impl Relay {
                 old.begin(&control)?;
                 supervisor.make(&config).await?;
                 old.go_on(&control).await?;
-                upgrade::run(&control);
                 // The old process has had until now what fronts start with. There is none any more to go back to.
                 report(start_fronts(&control, &mut tasks).await);
                 report(supervisor.begin(&config).await);
@@ -278,7 +277,7 @@ async fn supervise(mut supervisor: Supervisor, mut requests: mpsc::Receiver<Conf
                 let is_over = given.is_ok();
                 let _ = reply.send(given);
                 if is_over {
-                    return std::future::pending().await;
+                    return decline(requests).await;
                 }
                 continue;
             }
@@ -288,5 +287,12 @@ async fn supervise(mut supervisor: Supervisor, mut requests: mpsc::Receiver<Conf
         };
         // The caller that asked may be gone; the log has told the changes.
         let _ = reply.send(result);
+    }
+}
+
+/// Another process has the relay, and is the one to be asked.
+async fn decline(mut requests: mpsc::Receiver<ConfigRequest>) {
+    while let Some(ConfigRequest { reply, .. }) = requests.recv().await {
+        let _ = reply.send(Err(ControlError::HandedOver));
     }
 }

@@ -159,6 +159,10 @@ pub const POLL_REST: Duration = Duration::from_secs(1);
 /// How often a worker says that it goes on, at least, though it has nothing to do.
 pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 
+/// After which time what another process goes on with is let go here, too: to close thousands of sockets takes time
+/// that the other one needs first.
+pub const LETS_GO_AFTER: Duration = Duration::from_millis(300);
+
 /// How long a worker takes at most to finish what has come, when it is to stand still for an upgrade. One that has more
 /// to do is not handed over.
 pub const FINISH_WITHIN: Duration = Duration::from_millis(100);

@@ -128,7 +128,8 @@ pub(super) async fn stop(
     post, path = "/api/v1/upgrade", tag = "relay",
     responses(
         (status = OK, body = GoesOn),
-        (status = CONFLICT, body = ErrorBody, description = "It goes on as before, and this is why")
+        (status = CONFLICT, body = ErrorBody, description = "It goes on as before, and this is why"),
+        (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "Another upgrade came first")
     )
 )]
 pub(super) async fn upgrade(State(control): State<Control>) -> Result<Json<GoesOn>, HttpError> {

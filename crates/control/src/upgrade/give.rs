@@ -1,26 +1,23 @@
-//! The old process: it starts the new one, stands still, says all that it has, and ends; or goes on.
+//! The old process: it starts the new one, says what it has, for the most part while it stands still, and ends; or goes
+//! on.
 
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use outflow_engine::message::{
-    Command, ControlError, Ingest, LastMedia, Moved, SavedWorker, SourceId, StreamId, UpgradeCommand,
-};
+use minicbor::Encode;
+use outflow_engine::limits::LETS_GO_AFTER;
+use outflow_engine::message::{Command, ControlError, Ingest, SourceId, StreamId, UpgradeCommand};
 use outflow_handover::{Line, Message};
 use tokio::sync::{mpsc, oneshot};
 
+use super::describe::{self, Piped, Rest};
 use super::parts::Phase;
-use super::saved::{
-    Base, FORMAT, Hello, SavedAt, SavedEntry, SavedPart, SavedPublisher, SavedRelay, decode, encode, kind,
-};
-use super::{Part, Upgrade, pipe};
+use super::saved::{Base, FORMAT, Hello, decode, encode, kind};
+use super::{Upgrade, pipe};
 use crate::change::Changed;
 use crate::control::{Control, zero};
-use crate::registry::{Entered, Written};
 use crate::workers::Owner;
 
 /// How long the new process may take to begin.
@@ -35,10 +32,6 @@ const RESTORED_WITHIN: Duration = Duration::from_secs(2);
 /// How long a worker may take to stand still, and to say what it has.
 const STANDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// What goes on through this process: the source's turn, where its packets are written, and where it is said that they
-/// have come.
-type Piped = BTreeMap<SourceId, (UnixStream, LastMedia)>;
-
 /// Hands the relay over to a new process. If that cannot go on with it, this one does, as if nothing had been.
 ///
 /// # Errors
@@ -49,19 +42,15 @@ pub(crate) async fn give(control: &Control) -> Result<Changed, ControlError> {
         return Err(ControlError::NotUpgraded(format!("{why}: drain the relay, and start the new one")));
     }
     let (line, successor) = call(control).await?;
-    let began = Instant::now();
     let upgrade = control.shared::<Upgrade>();
     control.door().hold(true);
-    let (parts, late) = upgrade.parts.collect().await;
-    let given = hand_over(control, &upgrade, &line, parts).await;
-    let piped = match given {
-        Ok(piped) => piped,
+    let Given { piped, waited, late } = match hand_over(control, &upgrade, &line).await {
+        Ok(given) => given,
         Err(error) => {
             go_on(control, &upgrade);
             return Err(error);
         }
     };
-    let waited = began.elapsed();
     tracing::info!(
         pid = successor.pid,
         version = successor.version,
@@ -71,9 +60,12 @@ pub(crate) async fn give(control: &Control) -> Result<Changed, ControlError> {
     );
     control.events().close();
     let queues = vanish(control).await;
-    upgrade.parts.set(Phase::Gone);
     write_pipes(control, &upgrade, queues, piped);
-    upgrade.successor.send_replace(Some(successor.pid));
+    tokio::spawn(async move {
+        tokio::time::sleep(LETS_GO_AFTER).await;
+        upgrade.parts.set(Phase::Gone);
+        upgrade.successor.send_replace(Some(successor.pid));
+    });
     Ok(Changed { lines: vec![successor.version], waited: Some(waited), ..Changed::default() })
 }
 
@@ -107,25 +99,38 @@ async fn call(control: &Control) -> Result<(Arc<Line>, Hello), ControlError> {
     Ok((line, hello))
 }
 
-/// Stands still, says all, and lets the new process go on.
-async fn hand_over(
-    control: &Control,
-    upgrade: &Upgrade,
-    line: &Arc<Line>,
-    parts: Vec<(&'static str, Part)>,
-) -> Result<Piped, ControlError> {
+/// What was given.
+struct Given {
+    piped: Piped,
+    /// How long the relay stood still.
+    waited: Duration,
+    /// How many members have not given their parts in time.
+    late: usize,
+}
+
+/// Says what does not change with media; then stands still, says the rest, and lets the new process go on.
+async fn hand_over(control: &Control, upgrade: &Upgrade, line: &Arc<Line>) -> Result<Given, ControlError> {
+    let (parts, late) = upgrade.parts.collect(Phase::Connections).await;
+    let (connections, descriptors, said) = describe::connections(control, upgrade, parts)?;
+    tell(line, kind::CONNECTIONS, connections, descriptors).await?;
+    expect(line, kind::CONNECTED, RESTORED_WITHIN).await?;
+
+    let began = Instant::now();
     // What sources have sent by then is with all that serve it.
-    ask_all(control, |done| UpgradeCommand::Stand { done }).await?;
+    let stood = ask_all(control, |done| UpgradeCommand::Stand { done });
+    let ((parts, later), stood) = tokio::join!(upgrade.parts.collect(Phase::Stands), stood);
+    stood?;
+    tracing::debug!(after = ?began.elapsed(), "workers stand still");
     let saved = ask_all(control, |reply| UpgradeCommand::Save { reply }).await?;
     let workers = saved.into_iter().collect::<Result<_, _>>()?;
-    let (saved, descriptors, piped) = describe(control, upgrade, workers, parts)?;
-    let value = tokio::task::spawn_blocking(move || encode(&saved)).await;
-    let value = value.map_err(|_| ControlError::ShuttingDown)?;
-    say(line, kind::STATE, value, descriptors).await?;
+    let Rest { relay, descriptors, piped } = describe::rest(control, workers, parts, said)?;
+    tracing::debug!(after = ?began.elapsed(), "workers have said what they have");
+    tell(line, kind::STATE, relay, descriptors).await?;
+    tracing::debug!(after = ?began.elapsed(), "the other process is told");
     expect(line, kind::RESTORED, RESTORED_WITHIN).await?;
     // From here on this process never goes on.
     say(line, kind::GO, Vec::new(), Vec::new()).await?;
-    Ok(piped)
+    Ok(Given { piped, waited: began.elapsed(), late: late + later })
 }
 
 /// All goes on as before.
@@ -136,7 +141,7 @@ fn go_on(control: &Control, upgrade: &Upgrade) {
 }
 
 /// Workers go on that stand still.
-pub(crate) fn run(control: &Control) {
+pub(super) fn run(control: &Control) {
     for worker in 0..control.workers().count() {
         control.workers().tell(&at(worker), Command::Upgrade(UpgradeCommand::GoOn));
     }
@@ -147,100 +152,39 @@ pub(super) fn at(worker: usize) -> Owner {
     Owner { worker, stream: StreamId::default() }
 }
 
+/// Asks a worker.
+pub(super) fn ask<T>(
+    control: &Control,
+    worker: &Owner,
+    command: impl FnOnce(oneshot::Sender<T>) -> UpgradeCommand,
+) -> oneshot::Receiver<T> {
+    let (reply, answer) = oneshot::channel();
+    control.workers().tell(worker, Command::Upgrade(command(reply)));
+    answer
+}
+
+/// What a worker says that was asked.
+pub(super) async fn answer<T>(asked: oneshot::Receiver<T>) -> Result<T, ControlError> {
+    let answer = tokio::time::timeout(STANDS_WITHIN, asked).await.map_err(|_| late())?;
+    answer.map_err(|_| ControlError::ShuttingDown)
+}
+
 /// Asks all workers at once. Answers what they say, in their order.
-async fn ask_all<T>(
+pub(super) async fn ask_all<T>(
     control: &Control,
     command: impl Fn(oneshot::Sender<T>) -> UpgradeCommand,
 ) -> Result<Vec<T>, ControlError> {
-    let ask = |worker| {
-        let (reply, answer) = oneshot::channel();
-        control.workers().tell(&at(worker), Command::Upgrade(command(reply)));
-        answer
-    };
-    let asked: Vec<_> = (0..control.workers().count()).map(ask).collect();
+    let workers = 0..control.workers().count();
+    let asked: Vec<_> = workers.map(|worker| ask(control, &at(worker), &command)).collect();
     let mut answers = Vec::with_capacity(asked.len());
-    for answer in asked {
-        let answer = tokio::time::timeout(STANDS_WITHIN, answer).await.map_err(|_| late())?;
-        answers.push(answer.map_err(|_| ControlError::ShuttingDown)?);
+    for asked in asked {
+        answers.push(answer(asked).await?);
     }
     Ok(answers)
 }
 
 fn late() -> ControlError {
     ControlError::NotUpgraded("a worker is busy: try again when there is less to do".to_owned())
-}
-
-/// All that there is, with its descriptors, and what goes on through this process.
-fn describe(
-    control: &Control,
-    upgrade: &Upgrade,
-    workers: Vec<SavedWorker>,
-    parts: Vec<(&'static str, Part)>,
-) -> Result<(SavedRelay, Vec<OwnedFd>, Piped), ControlError> {
-    let failed = |error| ControlError::system("copying descriptors for the new process", &error);
-    let (mut ports, mut streams, mut descriptors) = (Vec::new(), Vec::new(), Vec::new());
-    let mut lives = Vec::new();
-    for (worker, saved) in (0_u64..).zip(workers) {
-        ports.push(saved.ports.value);
-        descriptors.extend(saved.ports.descriptors);
-        lives.extend(saved.streams.into_iter().map(|live| (worker, live)));
-    }
-    let taken: Vec<_> = parts.iter().filter_map(|(_, part)| part.turn).collect();
-    let (mut turns, mut piped, mut pipes) = (Vec::new(), Piped::new(), Vec::new());
-    for Written { stream, turn, is_pushed } in control.registry().written() {
-        let read_by_worker = lives.iter().any(|(_, live)| is_read(live, turn.source));
-        let is_taken = taken.contains(&turn.source);
-        let is_piped = is_pushed && !read_by_worker && !is_taken;
-        // A source that is pulled begins again, and so does a publisher whose session ends.
-        if !(is_taken || is_piped || (read_by_worker && !is_pushed)) {
-            continue;
-        }
-        if is_piped {
-            let (ours, theirs) = pipe::pair().map_err(failed)?;
-            piped.insert(turn.source, (ours, turn.media()));
-            pipes.push(theirs);
-        }
-        turns.push(SavedPublisher {
-            stream,
-            source: turn.source,
-            peer: turn.peer.clone(),
-            begun_ns: turn.begun().as_nanos(),
-            media_ns: turn.media().at().map(outflow_media::Time::as_nanos),
-            grant: turn.grant.as_ref().map(outflow_door::Grant::save),
-            is_piped,
-        });
-    }
-    for (worker, Moved { value: live, descriptors: own }) in lives {
-        streams.push(SavedAt { worker, live, descriptors: own.len() as u32 });
-        descriptors.extend(own);
-    }
-    descriptors.extend(pipes);
-    let parts = parts.into_iter().map(|(front, Part { value, descriptors: own, turn })| {
-        let count = own.len() as u32;
-        descriptors.extend(own);
-        SavedPart { front: front.to_owned(), value, descriptors: count, turn }
-    });
-    let parts = parts.collect();
-    let mut listeners = Vec::new();
-    for ((protocol, address), listener) in upgrade.listeners().iter() {
-        listeners.push((protocol.clone(), address.to_string()));
-        descriptors.push(listener.try_clone().map_err(failed)?);
-    }
-    let receivers = control.registry().entered().into_iter().map(entry).collect();
-    let next_id = control.new_id();
-    let saved = SavedRelay { next_id, ports, streams, turns, receivers, parts, listeners };
-    Ok((saved, descriptors, piped))
-}
-
-/// Whether a worker reads a source from sockets.
-fn is_read(live: &Moved<outflow_engine::message::SavedLive>, source: SourceId) -> bool {
-    let turn = live.value.source.as_ref();
-    turn.is_some_and(|turn| turn.id == source && !turn.sockets.is_empty())
-}
-
-fn entry(Entered { id, stream, worker, session, grant }: Entered) -> SavedEntry {
-    let session = session.map(crate::session::SessionToken::halves);
-    SavedEntry { id, stream, worker: worker as u64, session, grant: grant.map(|grant| grant.save()) }
 }
 
 /// Ends all workers. Answers the queues of sources that go on through this process.
@@ -270,6 +214,17 @@ fn write_pipes(
             count.fetch_sub(1, Ordering::Relaxed);
         });
     }
+}
+
+/// Says a value to the other process.
+async fn tell(
+    line: &Arc<Line>,
+    kind: u8,
+    value: impl Encode<()> + Send + 'static,
+    descriptors: Vec<OwnedFd>,
+) -> Result<(), ControlError> {
+    let value = tokio::task::spawn_blocking(move || encode(&value)).await;
+    say(line, kind, value.map_err(|_| ControlError::ShuttingDown)?, descriptors).await
 }
 
 /// Says something to the other process.

@@ -26,13 +26,13 @@ pub(super) struct Kept {
 /// A receiver that goes on.
 #[derive(Debug)]
 pub(super) struct KeptReceiver {
-    pub(super) playing: Playing,
-    pub(super) stream: String,
+    playing: Playing,
+    stream: String,
     /// Its name, if it is a configured one, and where it is.
-    pub(super) name: Option<String>,
-    pub(super) to: String,
+    name: Option<String>,
+    to: String,
     /// Whether its worker has all of it.
-    pub(super) is_alone: bool,
+    is_alone: bool,
 }
 
 /// A turn that goes on.
@@ -48,6 +48,13 @@ pub(super) struct KeptTurn {
     pub(super) is_pushed: bool,
 }
 
+impl KeptReceiver {
+    /// One of which its worker has not said anything yet.
+    pub(super) fn new(playing: Playing, stream: String) -> Self {
+        KeptReceiver { playing, stream, name: None, to: String::new(), is_alone: false }
+    }
+}
+
 impl KeptTurn {
     pub(super) fn open(self, control: &Control) -> Option<Publisher> {
         Publisher::go_on(control, &self.stream, &self.turn, self.sockets)
@@ -57,6 +64,18 @@ impl KeptTurn {
 impl Kept {
     pub(super) fn add_receiver(&mut self, receiver: KeptReceiver) {
         self.receivers.insert(receiver.playing.id(), receiver);
+    }
+
+    /// What its worker knows of a receiver: how it is called, where it is, and whether that is all of it.
+    pub(super) fn know(
+        &mut self,
+        receiver: ReceiverId,
+        (name, to): (Option<String>, String),
+        is_alone: bool,
+    ) {
+        if let Some(kept) = self.receivers.get_mut(&receiver) {
+            (kept.name, kept.to, kept.is_alone) = (name, to, is_alone);
+        }
     }
 
     pub(super) fn add_turn(&mut self, turn: KeptTurn) {

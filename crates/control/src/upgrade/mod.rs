@@ -1,8 +1,9 @@
 //! The upgrade without a gap: another process goes on with all that this one has, and peers do not notice.
 //!
-//! The old process starts the new one, lets it get ready, stands still, says all that it has ([`saved`]), and ends
-//! when the new one has it ([`give`]). The new one goes on with that ([`take`]). Until the old one has said that the
-//! new one may go on, it can go on itself as if nothing had been; from then on it never does.
+//! The old process starts the new one, lets it get ready, and says what does not change with media while it still
+//! serves. Then it stands still, says all else ([`describe`], [`saved`]), and ends when the new one has it ([`give`]).
+//! The new one goes on with that ([`take`]). Until the old one has said that the new one may go on, it can go on itself
+//! as if nothing had been; from then on it never does.
 //!
 //! | what | how it goes on |
 //! |---|---|
@@ -11,6 +12,7 @@
 //! | listeners | their descriptors; what connects meanwhile waits |
 //! | what a library reads or encrypts | the old process goes on with it, and lives until that is over ([`pipe`]) |
 
+mod describe;
 mod give;
 mod kept;
 mod member;
@@ -30,7 +32,7 @@ use std::time::Duration;
 use outflow_engine::message::{ControlError, ReceiverId, SourceId};
 use tokio::sync::watch;
 
-pub(crate) use give::{give, run};
+pub(crate) use give::give;
 use kept::Kept;
 pub use member::Member;
 pub use part::Part;

@@ -92,7 +92,8 @@ fn go_on(control: &Control, upgrade: &Upgrade, (source, read): (SourceId, BytesM
     let from = StdUnixStream::from(from);
     let Some(publisher) = upgrade.publisher(control, source) else { return };
     let Ok(from) = UnixStream::from_std(from) else { return };
-    let member = upgrade.join(FRONT);
+    let mut member = upgrade.join(FRONT);
+    member.brings_media();
     tokio::spawn(Pipe { from, read, source, publisher, member }.run());
 }
 

@@ -5,7 +5,7 @@ use outflow_door::SavedGrant;
 use outflow_engine::message::{ControlError, SavedLive, SavedPorts};
 
 /// The format of all values together. A process that knows another one takes nothing of it.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 /// Kinds of messages.
 pub(super) mod kind {
@@ -15,14 +15,18 @@ pub(super) mod kind {
     pub(crate) const BASE: u8 = 2;
     /// The new one: it could go on.
     pub(crate) const READY: u8 = 3;
-    /// The old one, which stands still: all that it has.
-    pub(crate) const STATE: u8 = 4;
+    /// The old one, which still serves: what does not change with media.
+    pub(crate) const CONNECTIONS: u8 = 4;
+    /// The new one: it has that.
+    pub(crate) const CONNECTED: u8 = 5;
+    /// The old one, which stands still: all else.
+    pub(crate) const STATE: u8 = 6;
     /// The new one: it has it.
-    pub(crate) const RESTORED: u8 = 5;
+    pub(crate) const RESTORED: u8 = 7;
     /// The old one: the new one goes on, and the old one never does.
-    pub(crate) const GO: u8 = 6;
+    pub(crate) const GO: u8 = 8;
     /// Either: it cannot be, and why.
-    pub(crate) const REFUSED: u8 = 7;
+    pub(crate) const REFUSED: u8 = 9;
 }
 
 /// What the new process says first.
@@ -56,27 +60,39 @@ pub(super) struct Base {
     pub(super) places: Vec<(String, u64)>,
 }
 
-/// All that a relay has. Descriptors stand beside it in the order of the fields.
+/// What does not change with media. Descriptors stand beside it in the order of the fields.
+#[derive(Debug, Encode, Decode)]
+#[cbor(map)]
+pub(super) struct SavedConnections {
+    /// Numbers below are given, or may be before all else is said.
+    #[n(0)]
+    pub(super) next_id: u64,
+    #[n(1)]
+    pub(super) receivers: Vec<SavedEntry>,
+    #[n(2)]
+    pub(super) parts: Vec<SavedPart>,
+    /// Protocol and address: a descriptor each.
+    #[n(3)]
+    pub(super) listeners: Vec<(String, String)>,
+}
+
+/// All else that a relay has, once it stands still. Descriptors stand beside it in the order of the fields.
 #[derive(Debug, Encode, Decode)]
 #[cbor(map)]
 pub(super) struct SavedRelay {
-    /// Numbers below were given.
-    #[n(0)]
-    pub(super) next_id: u64,
     /// The UDP ports of each worker: two descriptors a pair.
-    #[n(1)]
+    #[n(0)]
     pub(super) ports: Vec<Vec<SavedPorts>>,
-    #[n(2)]
+    #[n(1)]
     pub(super) streams: Vec<SavedAt>,
-    #[n(3)]
+    #[n(2)]
     pub(super) turns: Vec<SavedPublisher>,
-    #[n(4)]
+    /// Receivers that have come since.
+    #[n(3)]
     pub(super) receivers: Vec<SavedEntry>,
-    #[n(5)]
+    /// Parts that media waits for.
+    #[n(4)]
     pub(super) parts: Vec<SavedPart>,
-    /// Protocol and address: a descriptor each.
-    #[n(6)]
-    pub(super) listeners: Vec<(String, String)>,
 }
 
 /// A stream at a worker.

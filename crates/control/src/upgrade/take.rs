@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outflow_engine::Clock;
 use outflow_engine::message::{
-    Command, ControlError, Moved, ReceiverId, Reply, SavedLive, SavedOut, SavedReceiver, SavedSocket,
-    SourceSocket, Taken, TakenReceiver, UpgradeCommand,
+    ControlError, Moved, ReceiverId, SavedLive, SavedOut, SavedReceiver, SavedSocket, SourceSocket, Taken,
+    TakenReceiver, UpgradeCommand,
 };
-use outflow_handover::Line;
+use outflow_handover::{Line, Message};
 use outflow_media::Time;
-use tokio::sync::oneshot;
 
-use super::give::{at, expect, say};
+use super::give::{answer, ask, ask_all, at, expect, run, say};
 use super::kept::{KeptReceiver, KeptTurn};
 use super::saved::{
-    Base, FORMAT, Hello, SavedAt, SavedEntry, SavedPart, SavedPublisher, SavedRelay, decode, encode, kind,
+    Base, FORMAT, Hello, SavedAt, SavedConnections, SavedEntry, SavedPart, SavedPublisher, SavedRelay,
+    decode, encode, kind,
 };
 use super::{Part, Upgrade, pipe};
 use crate::control::{Control, skip_ids};
@@ -26,6 +26,7 @@ use crate::receiver::Playing;
 use crate::registry::Entered;
 use crate::session::SessionToken;
 use crate::turn::Turn;
+use crate::workers::Owner;
 
 /// How long the old process may take to say something.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -95,16 +96,14 @@ impl Old {
         Ok(())
     }
 
-    /// Goes on with all that the old process has. When this returns it has ended, but for what goes on through it, and
-    /// workers here stand still until [`run`](super::run).
+    /// Goes on with all that the old process has. When this returns it has ended, but for what goes on through it.
     ///
     /// # Errors
     /// Something does not fit, which the old process is told: it goes on.
     pub(crate) async fn go_on(&self, control: &Control) -> Result<(), ControlError> {
         say(&self.line, kind::READY, Vec::new(), Vec::new()).await?;
-        let state = expect(&self.line, kind::STATE, WITHIN).await?;
-        let taken = match take(control, &state.value, state.descriptors).await {
-            Ok(taken) => taken,
+        let parts = match self.take(control).await {
+            Ok(parts) => parts,
             Err(error) => {
                 self.refuse(&error).await;
                 return Err(error);
@@ -112,124 +111,188 @@ impl Old {
         };
         say(&self.line, kind::RESTORED, Vec::new(), Vec::new()).await?;
         expect(&self.line, kind::GO, WITHIN).await?;
-        hand_on(control, taken);
+        // Those that workers have all of are served while fronts take up the others.
+        run(control);
+        let began = Instant::now();
+        hand_on(control, parts);
+        tracing::debug!(after = ?began.elapsed(), "fronts have their connections");
         Ok(())
+    }
+
+    async fn take(&self, control: &Control) -> Result<Vec<FrontPart>, ControlError> {
+        // Receivers are written down where they were, whatever workers are told of them meanwhile.
+        ask_all(control, |done| UpgradeCommand::Stand { done }).await?;
+        let Message { value, descriptors, .. } = expect(&self.line, kind::CONNECTIONS, WITHIN).await?;
+        let (mut parts, mut entering) = take_connections(control, decode(&value)?, descriptors)?;
+        say(&self.line, kind::CONNECTED, Vec::new(), Vec::new()).await?;
+        let Message { value, descriptors, .. } = expect(&self.line, kind::STATE, WITHIN).await?;
+        let began = Instant::now();
+        let saved = decode(&value)?;
+        tracing::debug!(after = ?began.elapsed(), bytes = value.len(), "what the other process has is read");
+        parts.extend(take_rest(control, saved, descriptors, &mut entering).await?);
+        tracing::debug!(after = ?began.elapsed(), "workers have it");
+        Ok(parts)
     }
 }
 
-/// What fronts are told, once it is this process's: parts, each with the name of those that its front takes.
-type Connections = Vec<(String, Part)>;
+/// A part, with the name of those that its front takes.
+type FrontPart = (String, Part);
 
-async fn take(
+/// Receivers that are written down, until their workers take them.
+#[derive(Default)]
+struct Entering(BTreeMap<ReceiverId, (Owner, TakenReceiver)>);
+
+fn take_connections(
     control: &Control,
-    value: &[u8],
+    saved: SavedConnections,
     descriptors: Vec<OwnedFd>,
-) -> Result<Connections, ControlError> {
-    let saved: SavedRelay = decode(value)?;
+) -> Result<(Vec<FrontPart>, Entering), ControlError> {
     let mut descriptors = Descriptors(descriptors.into_iter());
     let upgrade = control.shared::<Upgrade>();
     skip_ids(control, saved.next_id);
-    for worker in 0..control.workers().count() {
-        ask(control, worker, |done| UpgradeCommand::Stand { done }).await?;
-    }
-    for (worker, pairs) in saved.ports.into_iter().enumerate() {
-        let own = descriptors.some(2 * pairs.len())?;
-        let ports = Moved { value: pairs, descriptors: own };
-        let numbers = ask(control, worker, |reply| UpgradeCommand::TakePorts { ports, reply }).await??;
-        numbers.into_iter().for_each(|numbers| control.workers().get(worker).set_rtp_ports(numbers));
-    }
-    let streams = streams(saved.streams, &mut descriptors)?;
-    let sockets = take_streams(control, &upgrade, streams, saved.receivers).await?;
-    take_turns(control, &upgrade, (saved.turns, sockets), &mut descriptors)?;
-    let part = |SavedPart { front, value, descriptors: count, turn }| {
-        let descriptors = descriptors.some(count as usize)?;
-        Ok((front, Part { value, descriptors, turn }))
-    };
-    let parts = saved.parts.into_iter().map(part).collect::<Result<_, ControlError>>()?;
+    let mut entering = Entering::default();
+    entering.enter(control, saved.receivers)?;
+    let parts = take_parts(saved.parts, &mut descriptors)?;
     for (protocol, address) in saved.listeners {
         let address = address.parse().map_err(|_| unfit("a listener's address cannot be read"))?;
         upgrade.listens(&protocol, address, descriptors.next()?);
     }
-    Ok(parts)
+    Ok((parts, entering))
 }
 
-/// A worker's answer.
-async fn ask<T>(
+async fn take_rest(
     control: &Control,
-    worker: usize,
-    command: impl FnOnce(oneshot::Sender<T>) -> UpgradeCommand,
-) -> Result<T, ControlError> {
-    let (reply, answer) = oneshot::channel();
-    control.workers().tell(&at(worker), Command::Upgrade(command(reply)));
-    answer.await.map_err(|_| ControlError::ShuttingDown)
+    saved: SavedRelay,
+    descriptors: Vec<OwnedFd>,
+    entering: &mut Entering,
+) -> Result<Vec<FrontPart>, ControlError> {
+    let mut descriptors = Descriptors(descriptors.into_iter());
+    let upgrade = control.shared::<Upgrade>();
+    entering.enter(control, saved.receivers)?;
+    for (worker, pairs) in saved.ports.into_iter().enumerate() {
+        let own = descriptors.some(2 * pairs.len())?;
+        let ports = Moved { value: pairs, descriptors: own };
+        let numbers = ask(control, &at(worker), |reply| UpgradeCommand::TakePorts { ports, reply });
+        let numbers = answer(numbers).await??;
+        numbers.into_iter().for_each(|numbers| control.workers().get(worker).set_rtp_ports(numbers));
+    }
+    let streams = streams(saved.streams, &mut descriptors)?;
+    let sockets = take_streams(control, &upgrade, streams, entering).await?;
+    // What is left of them has left since it was written down.
+    entering.0.keys().for_each(|id| drop(upgrade.playing(*id)));
+    take_turns(control, &upgrade, (saved.turns, sockets), &mut descriptors)?;
+    take_parts(saved.parts, &mut descriptors)
+}
+
+fn take_parts(saved: Vec<SavedPart>, descriptors: &mut Descriptors) -> Result<Vec<FrontPart>, ControlError> {
+    let part = |SavedPart { front, value, descriptors: count, turn }| {
+        let descriptors = descriptors.some(count as usize)?;
+        Ok((front, Part { value, descriptors, turn }))
+    };
+    saved.into_iter().map(part).collect()
+}
+
+impl Entering {
+    /// Receivers are written down. Where the stream was served by another worker than its owner, it is again.
+    fn enter(&mut self, control: &Control, entries: Vec<SavedEntry>) -> Result<(), ControlError> {
+        let upgrade = control.shared::<Upgrade>();
+        for SavedEntry { id, stream, worker, session, grant } in entries {
+            if control.registry().get(&stream).is_none() {
+                return Err(unfit(&format!(
+                    "the file says nothing of stream '{stream}', which the relay has"
+                )));
+            }
+            let grant = grant.and_then(|grant| control.door().restore(grant));
+            let session = session.map(SessionToken::of);
+            let entered = Entered { id, stream: stream.clone(), worker: worker as usize, session, grant };
+            let replicate =
+                |replication: Replication| replication.carry_out(&stream, control.workers(), true);
+            let owner = control.registry().enter(entered, || control.new_id(), replicate)?;
+            let (playing, taken) = Playing::go_on(control, owner, id, &stream);
+            upgrade.kept().add_receiver(KeptReceiver::new(playing, stream));
+            self.0.insert(id, (owner, taken));
+        }
+        Ok(())
+    }
 }
 
 /// A stream at a worker, with its descriptors.
 type At = (usize, Moved<SavedLive>);
 
-/// Owners first: replicas are handed what they have.
 fn streams(saved: Vec<SavedAt>, descriptors: &mut Descriptors) -> Result<Vec<At>, ControlError> {
     let mut streams = Vec::with_capacity(saved.len());
     for SavedAt { worker, live, descriptors: count } in saved {
         let own = descriptors.some(count as usize)?;
         streams.push((worker as usize, Moved { value: live, descriptors: own }));
     }
-    streams.sort_by_key(|(_, live)| !live.value.is_owner);
     Ok(streams)
 }
 
 /// Sockets of sources, by the numbers of their turns.
 type Sockets = BTreeMap<u64, Vec<SourceSocket>>;
 
+/// Owners first, since replicas are handed what they have; all of a kind at once.
 async fn take_streams(
     control: &Control,
     upgrade: &Upgrade,
     streams: Vec<At>,
-    receivers: Vec<SavedEntry>,
+    entering: &mut Entering,
 ) -> Result<Sockets, ControlError> {
     let mut sockets = Sockets::new();
-    let mut by_place: BTreeMap<(String, usize), Vec<SavedEntry>> = BTreeMap::new();
-    for entry in receivers {
-        by_place.entry((entry.stream.clone(), entry.worker as usize)).or_default().push(entry);
-    }
-    for (worker, mut live) in streams {
-        let name = live.value.name.clone();
-        if live.value.receivers.is_empty() && !live.value.is_owner {
-            continue;
-        }
-        let Some(entry) = control.registry().get(&name) else {
-            if live.value.receivers.is_empty() {
-                continue;
+    let (owners, replicas): (Vec<_>, Vec<_>) = streams.into_iter().partition(|(_, live)| live.value.is_owner);
+    for some in [owners, replicas] {
+        let mut asked = Vec::new();
+        for (worker, mut live) in some {
+            if let Some(turn) = live.value.source.take() {
+                let of_turn =
+                    turn.sockets.into_iter().map(|socket| source_socket(socket, &mut live.descriptors));
+                sockets.insert(turn.id, of_turn.collect::<Result<_, _>>()?);
             }
-            return Err(unfit(&format!("the file says nothing of stream '{name}', which the relay has")));
-        };
-        if let Some(turn) = live.value.source.take() {
-            let of_turn = turn.sockets.into_iter().map(|socket| source_socket(socket, &mut live.descriptors));
-            sockets.insert(turn.id, of_turn.collect::<Result<_, _>>()?);
+            let Some((owner, taken)) = take_stream(control, upgrade, (worker, live), entering)? else {
+                continue;
+            };
+            asked.push(ask(control, &owner, |reply| {
+                let stream = owner.stream;
+                UpgradeCommand::Take { stream, taken: Box::new(taken), reply }
+            }));
         }
-        let entries = by_place.remove(&(name.clone(), worker)).unwrap_or_default();
-        let mut playings = enter(control, &name, entries)?;
-        let there = match playings.values().next() {
-            Some((playing, _)) => playing.owner(),
-            None => entry.owner,
-        };
-        if there.worker != worker {
-            return Err(unfit(&format!("stream '{name}' is with another worker")));
+        for asked in asked {
+            answer(asked).await??;
         }
-        let mut receivers = Vec::new();
-        let known: Vec<SavedReceiver> = std::mem::take(&mut live.value.receivers);
-        for receiver in known {
-            // One that has left since is not written down any more.
-            let Some((playing, taken)) = playings.remove(&receiver.id) else { continue };
-            receivers.push(TakenReceiver { kind: interned(&receiver.kind), ..taken });
-            keep(upgrade, playing, &name, &receiver);
-            live.value.receivers.push(receiver);
-        }
-        let taken = Box::new(Taken { live, receivers });
-        let command = |reply: Reply<()>| UpgradeCommand::Take { stream: there.stream, taken, reply };
-        ask(control, worker, command).await??;
     }
     Ok(sockets)
+}
+
+/// A stream as its worker takes it; none if nothing of it is needed.
+fn take_stream(
+    control: &Control,
+    upgrade: &Upgrade,
+    (worker, mut live): At,
+    entering: &mut Entering,
+) -> Result<Option<(Owner, Taken)>, ControlError> {
+    let (name, known) = (live.value.name.clone(), std::mem::take(&mut live.value.receivers));
+    if known.is_empty() && !live.value.is_owner {
+        return Ok(None);
+    }
+    // One that nobody watches need not be in the file.
+    let Some(entry) = control.registry().get(&name) else { return Ok(None) };
+    let mut there = entry.owner;
+    let mut receivers = Vec::new();
+    for receiver in known {
+        // One that has left since is not written down any more.
+        let Some((owner, taken)) = entering.0.remove(&receiver.id) else { continue };
+        there = owner;
+        receivers.push(TakenReceiver { kind: interned(&receiver.kind), ..taken });
+        live.value.receivers.push(keep(upgrade, receiver));
+    }
+    if there.worker != worker {
+        // A replica whose receivers have all left.
+        if receivers.is_empty() {
+            return Ok(None);
+        }
+        return Err(unfit(&format!("stream '{name}' is with another worker")));
+    }
+    Ok(Some((there, Taken { live, receivers })))
 }
 
 fn source_socket(saved: SavedSocket, descriptors: &mut [OwnedFd]) -> Result<SourceSocket, ControlError> {
@@ -240,33 +303,22 @@ fn source_socket(saved: SavedSocket, descriptors: &mut [OwnedFd]) -> Result<Sour
     SourceSocket::taken(saved, copy).map_err(|_| unfit("a source's address cannot be read"))
 }
 
-/// Receivers are written down. Where the stream was served by another worker than its owner, it is again.
-fn enter(
-    control: &Control,
-    stream: &str,
-    entries: Vec<SavedEntry>,
-) -> Result<BTreeMap<ReceiverId, (Playing, TakenReceiver)>, ControlError> {
-    let mut playings = BTreeMap::new();
-    for SavedEntry { id, worker, session, grant, .. } in entries {
-        let grant = grant.and_then(|grant| control.door().restore(grant));
-        let session = session.map(SessionToken::of);
-        let entered = Entered { id, stream: stream.to_owned(), worker: worker as usize, session, grant };
-        let replicate = |replication: Replication| replication.carry_out(stream, control.workers(), true);
-        let owner = control.registry().enter(entered, || control.new_id(), replicate)?;
-        playings.insert(id, Playing::go_on(control, owner, id, stream));
-    }
-    Ok(playings)
-}
-
-fn keep(upgrade: &Upgrade, playing: Playing, stream: &str, receiver: &SavedReceiver) {
+/// What its worker knows of a receiver is kept, too; what its front goes on with is not the worker's.
+fn keep(upgrade: &Upgrade, mut receiver: SavedReceiver) -> SavedReceiver {
+    let mut kept = upgrade.kept();
     let mut is_alone = false;
-    match &receiver.out {
-        SavedOut::Stream { descriptor, .. } => is_alone = descriptor.is_some(),
-        SavedOut::Peer { value: Some(value), .. } => upgrade.kept().add_peer(receiver.id, value.clone()),
-        SavedOut::Peer { value: None, .. } | SavedOut::Udp { .. } => {}
+    match &mut receiver.out {
+        // In what is interleaved a front reads, too.
+        SavedOut::Stream { descriptor, channels, .. } => {
+            is_alone = descriptor.is_some() && channels.is_none()
+        }
+        SavedOut::Peer { value, .. } => {
+            value.take().into_iter().for_each(|value| kept.add_peer(receiver.id, value));
+        }
+        SavedOut::Udp { .. } => {}
     }
-    let (stream, name, to) = (stream.to_owned(), receiver.name.clone(), receiver.to.clone());
-    upgrade.kept().add_receiver(KeptReceiver { playing, stream, name, to, is_alone });
+    kept.know(receiver.id, (receiver.name.clone(), receiver.to.clone()), is_alone);
+    receiver
 }
 
 fn take_turns(
@@ -289,10 +341,12 @@ fn take_turns(
 }
 
 /// Fronts, and whatever else has waited for it, go on with connections.
-fn hand_on(control: &Control, parts: Connections) {
+fn hand_on(control: &Control, parts: Vec<FrontPart>) {
     let upgrade = control.shared::<Upgrade>();
     let mut by_front: BTreeMap<String, Vec<Part>> = BTreeMap::new();
-    for (front, part) in parts {
+    // What media comes from goes first.
+    let (sources, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(|(_, part)| part.turn.is_some());
+    for (front, part) in sources.into_iter().chain(others) {
         by_front.entry(front).or_default().push(part);
     }
     let pipes = upgrade.kept().take_pipes();

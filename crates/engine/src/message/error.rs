@@ -56,6 +56,9 @@ pub enum ControlError {
     /// Another process could not go on with the relay, which goes on as before.
     #[error("the relay was not upgraded, and goes on as before: {0}")]
     NotUpgraded(String),
+    /// Another process has gone on with the relay meanwhile.
+    #[error("another process has the relay now: ask again")]
+    HandedOver,
     /// A configured number is reached.
     #[error("{what} are at their limit of {limit}: raise {key} in the configuration, or free some")]
     Limit {

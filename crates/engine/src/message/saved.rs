@@ -1,5 +1,5 @@
 //! A worker's streams, receivers and sources as values that another process takes up: beside the core of a stream
-//! ([`SavedStream`]), how each receiver is reached and where a source is heard.
+//! ([`SavedStream`](outflow_relay::save::SavedStream)), how each receiver is reached and where a source is heard.
 //!
 //! All is CBOR (RFC 8949) in maps with numbered fields: one that is not known is passed over, and a new one is
 //! optional. Descriptors stand beside a value ([`Moved`]) and are named in it by their places.
@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use minicbor::{Decode, Encode};
-use outflow_relay::save::SavedStream;
 
 /// A value, and the descriptors that it names by their places.
 #[derive(Debug, Default)]
@@ -50,9 +49,10 @@ pub struct SavedLive {
     /// Whether its source is with this worker.
     #[n(1)]
     pub is_owner: bool,
-    /// Its core.
-    #[n(2)]
-    pub core: SavedStream,
+    /// Its core (a [`SavedStream`](outflow_relay::save::SavedStream)); its worker writes and reads it, so that workers do not
+    /// wait for each other.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub core: Vec<u8>,
     /// Its receivers.
     #[n(3)]
     pub receivers: Vec<SavedReceiver>,
@@ -157,7 +157,8 @@ pub enum SavedOut {
     /// Through a connection.
     #[n(1)]
     Stream {
-        /// The place of its descriptor. One that control reads from, too, is control's to hand over.
+        /// The place of its descriptor, once there is a connection. Where control reads from that, it hands over
+        /// another one.
         #[n(0)]
         descriptor: Option<u32>,
         /// What has to go before the next packet.

@@ -116,12 +116,9 @@ impl Connection {
         self.flush().is_some()
     }
 
-    /// A descriptor of the same connection; none if control has one, too.
-    pub(crate) fn copied(&self) -> io::Result<Option<OwnedFd>> {
-        match &self.to {
-            WriteSide::Own(own) => own.try_clone().map(Some),
-            WriteSide::Shared(_) => Ok(None),
-        }
+    /// A descriptor of the same connection.
+    pub(crate) fn copied(&self) -> io::Result<OwnedFd> {
+        self.to.as_fd().try_clone_to_owned()
     }
 
     /// What waits to go before the next packet.

@@ -269,7 +269,11 @@ impl Worker {
         let Some(LiveSink { out: Out::Stream { connection: place, unsent, .. }, .. }) = sink else {
             return Ok(());
         };
-        let first = core::mem::take(unsent);
+        // One that goes on from another process may be exchanged for the one that control has, too.
+        let first = match place {
+            Some((connection, _)) => connection.unsent().to_vec(),
+            None => core::mem::take(unsent),
+        };
         let opened = self.paths.open_connection(&mut self.watch, (index, key), (write_side, first))?;
         let before = place.replace(opened);
         if let Some((connection, token)) = before {

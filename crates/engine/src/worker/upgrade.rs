@@ -3,11 +3,12 @@
 //! It stands still meanwhile: it reads no socket, and commands wait that are not for this. Nothing that it has
 //! changes by being saved, so that it can go on as if nothing had been.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::RecvTimeoutError;
 
+use outflow_relay::save::SavedStream;
 use outflow_relay::{Report, SinkKey};
 use tokio::sync::mpsc;
 
@@ -16,14 +17,19 @@ use super::sink::LiveSink;
 use super::stream::LiveStream;
 use super::udp_ports::copy;
 use super::watch::{Watch, Watched};
-use crate::limits::{BEAT_EVERY, FINISH_WITHIN};
+use crate::limits::{BEAT_EVERY, FINISH_WITHIN, LETS_GO_AFTER};
 use crate::message::{
-    Command, ControlError, Ingest, Moved, ReceiverId, SavedLive, SavedReceiver, SavedRole, SavedSocket,
-    SavedTurn, SavedWorker, SocketRole, SourceId, StreamId, Taken, TakenReceiver, UpgradeCommand,
+    Command, ControlError, Ingest, Moved, ReceiverId, SavedLive, SavedOut, SavedReceiver, SavedRole,
+    SavedSocket, SavedTurn, SavedWorker, SocketRole, SourceId, StreamId, Taken, TakenReceiver,
+    UpgradeCommand,
 };
 
 /// Why a worker cannot be saved.
 const BUSY: &str = "a worker is busy: try again when there is less to do";
+
+/// Why it cannot go on with a stream.
+const UNFIT: &str =
+    "the two versions write down a stream in different ways: drain this relay, and start the new one";
 
 impl Worker {
     /// Does its part of an upgrade.
@@ -47,6 +53,7 @@ impl Worker {
                 Ok(Command::Upgrade(UpgradeCommand::GoOn)) => break,
                 Ok(Command::Upgrade(UpgradeCommand::Vanish { queues })) => {
                     let _ = queues.send(vanish(self));
+                    std::thread::sleep(LETS_GO_AFTER);
                     return;
                 }
                 Ok(Command::Upgrade(command)) => self.upgrade_standing(command),
@@ -106,14 +113,18 @@ impl Worker {
     fn take(&mut self, id: StreamId, taken: Taken) -> Result<(), ControlError> {
         let index = self.streams.find(id)?;
         let now = self.clock.now();
-        let Taken { live: Moved { mut value, descriptors }, receivers } = taken;
+        let Taken { live: Moved { value, descriptors }, receivers } = taken;
         let mut descriptors: Vec<_> = descriptors.into_iter().map(Some).collect();
         let stream = &mut self.streams[index];
+        let mut core = decode(&value.core)?;
         if stream.core.rendition_count() > 0 {
             // What it carries is what its renditions hand to it, from now on.
-            value.core.carried = None;
+            core.carried = None;
         }
-        let keys = stream.core.restore(now, value.core).map_err(|unfit| stream.unsupported(&unfit))?;
+        let to_come = value.receivers.iter().filter(|receiver| is_to_come(&receiver.out));
+        let to_come: BTreeSet<_> = to_come.map(|receiver| receiver.id).collect();
+        core.sinks.iter_mut().for_each(|sink| sink.blocked |= to_come.contains(&sink.id));
+        let keys = stream.core.restore(now, core).map_err(|unfit| stream.unsupported(&unfit))?;
         stream.touched = true;
         let saved = value.receivers.into_iter().zip(receivers);
         let mut saved: BTreeMap<ReceiverId, _> =
@@ -136,6 +147,7 @@ impl Worker {
         let failed = |error| ControlError::system("taking over a receiver", &error);
         let SavedReceiver { id, to, name, token, out, .. } = saved;
         let TakenReceiver { kind, rtcp, closed } = more;
+        let is_to_come = is_to_come(&out);
         let (out, connection) = self.paths.take_out(&mut self.watch, id, out, descriptors).map_err(failed)?;
         let link = self.streams[index].core.spec(key).and_then(|spec| spec.link);
         let behind = link.and_then(|link| self.links.behind(link, &out, &to));
@@ -144,11 +156,26 @@ impl Worker {
         let stream = &mut self.streams[index];
         stream.put(key, sink);
         // What it has waited for may have come meanwhile.
-        stream.core.handle_report(key, Report::Writable);
+        if !is_to_come {
+            stream.core.handle_report(key, Report::Writable);
+        }
         if let Some(connection) = connection {
             self.connect(index, key, connection).map_err(failed)?;
         }
         Ok(())
+    }
+}
+
+fn decode(core: &[u8]) -> Result<SavedStream, ControlError> {
+    minicbor::decode(core).map_err(|error| ControlError::NotUpgraded(format!("{UNFIT} ({error})")))
+}
+
+/// Whether the way to a receiver comes later, from its front: it waits for that.
+fn is_to_come(out: &SavedOut) -> bool {
+    match out {
+        SavedOut::Udp { .. } => false,
+        SavedOut::Stream { descriptor, .. } => descriptor.is_none(),
+        SavedOut::Peer { .. } => true,
     }
 }
 
@@ -199,7 +226,8 @@ fn save_stream(worker: &Worker, stream: &LiveStream) -> io::Result<Moved<SavedLi
     let value = SavedLive {
         name: stream.name.clone(),
         is_owner: stream.owner == stream.id,
-        core: stream.core.save(),
+        // Nothing that is written to memory fails.
+        core: minicbor::to_vec(stream.core.save()).unwrap_or_default(),
         receivers,
         source: source.transpose()?,
     };

@@ -40,6 +40,8 @@ pub(super) fn listen(control: &Control) -> Result<Option<PocListener>, ControlEr
 /// Answers all that ask, until the socket fails or another process goes on.
 pub async fn serve(listener: PocListener, control: Control) {
     let mut member = control.shared::<Upgrade>().join(PARTS);
+    // What players acknowledge comes here, and media waits for that.
+    member.brings_media();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,

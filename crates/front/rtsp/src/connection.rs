@@ -132,10 +132,10 @@ impl Connection {
             session: session.map_err(io::Error::other)?,
             granted: Granted::restore(control, granted),
             player: player.map(Box::new),
-            publication: publication.map(Box::new),
             began: began.ok_or_else(|| unfit("it is older than this machine"))?,
             ..Connection::new(wire, peer, local, control.clone(), permit)
         };
+        publication.into_iter().for_each(|publication| connection.publish(publication));
         if is_given_away {
             let player = connection.player.as_ref().filter(|player| player.is_placed());
             let player = player.ok_or_else(|| unfit("nothing writes to it"))?;
@@ -250,7 +250,7 @@ impl Connection {
             }
             Question::Announce(wanted, tracks) => {
                 let publication = Publication::announce(&self.control, wanted, tracks)?;
-                self.publication = Some(Box::new(publication));
+                self.publish(publication);
                 Ok(Answer::Done)
             }
             Question::Ports(track) => {
@@ -283,6 +283,11 @@ impl Connection {
         }
         self.linger(false).await?;
         Ok(Then::Leave)
+    }
+
+    fn publish(&mut self, publication: Publication) {
+        self.publication = Some(Box::new(publication));
+        self.member.iter_mut().for_each(Member::brings_media);
     }
 
     fn shows_life(&mut self) -> bool {

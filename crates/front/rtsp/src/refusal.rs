@@ -22,9 +22,10 @@ impl From<ControlError> for Refusal {
             ControlError::Refused(refused) => return Refusal::from(refused.clone()),
             ControlError::UnknownStream(_) | ControlError::StreamGone => StatusCode::NotFound,
             ControlError::NotPushed(..) | ControlError::Busy(..) => StatusCode::Forbidden,
-            ControlError::NoSource(_) | ControlError::Limit { .. } | ControlError::ShuttingDown => {
-                StatusCode::ServiceUnavailable
-            }
+            ControlError::NoSource(_)
+            | ControlError::Limit { .. }
+            | ControlError::HandedOver
+            | ControlError::ShuttingDown => StatusCode::ServiceUnavailable,
             ControlError::UnknownReceiver(_) => StatusCode::SessionNotFound,
             ControlError::Unsupported(_) => StatusCode::UnsupportedMediaType,
             _ => StatusCode::InternalServerError,

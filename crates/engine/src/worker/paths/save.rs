@@ -40,16 +40,11 @@ impl Paths {
                 rtcp: saved_addresses(rtcp),
             },
             Out::Stream { connection, framing, unsent } => {
-                let connection = connection.as_ref().map(|(connection, _)| connection);
-                let (copied, unsent) = match connection {
-                    Some(connection) => (connection.copied()?, connection.unsent()),
-                    None => (None, &unsent[..]),
-                };
-                let place = descriptors.len() as u32;
-                let descriptor = copied.map(|copied| {
-                    descriptors.push(copied);
-                    place
-                });
+                let (mut descriptor, mut unsent) = (None, &unsent[..]);
+                if let Some((connection, _)) = connection {
+                    (descriptor, unsent) = (Some(descriptors.len() as u32), connection.unsent());
+                    descriptors.push(connection.copied()?);
+                }
                 let channel = |channel: &TrackChannel| (channel.track, channel.rtp, channel.rtcp);
                 let channels = match framing {
                     Framing::Raw => None,
