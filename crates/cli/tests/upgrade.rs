@@ -99,8 +99,11 @@ fn relays_of(file: &Path) -> Vec<String> {
 fn ask(http: &str, request: &str) -> Option<u16> {
     let mut connection = TcpStream::connect(http).ok()?;
     connection.set_read_timeout(Some(PATIENCE)).ok()?;
-    write!(connection, "{request} HTTP/1.1\r\nHost: relay\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-        .ok()?;
+    write!(
+        connection,
+        "{request} HTTP/1.1\r\nHost: {http}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    )
+    .ok()?;
     let mut answer = String::new();
     connection.read_to_string(&mut answer).ok()?;
     answer.split(' ').nth(1)?.parse().ok()

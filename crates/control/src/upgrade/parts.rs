@@ -189,6 +189,7 @@ mod tests {
         for task in [plays, brings, late] {
             assert_eq!(task.await.ok(), Some(true));
         }
-        assert_eq!((parts.book().members, parts.book().bring_media), (0, 0));
+        let book = parts.book();
+        assert_eq!((book.members, book.bring_media), (0, 0));
     }
 }
