@@ -47,15 +47,19 @@ fn field(pid: &str, number: usize) -> Option<String> {
     fields.split_whitespace().nth(number).map(str::to_owned).filter(|_| !fields.starts_with(" Z"))
 }
 
+/// All processes, and some other words.
+fn processes() -> impl Iterator<Item = String> {
+    let all = fs::read_dir("/proc").expect("mounted").filter_map(Result::ok);
+    all.map(|entry| entry.file_name().to_string_lossy().into_owned())
+}
+
 /// The starter of a relay.
 fn starter_of(relay: &Child) -> String {
     let is_starter = |pid: &String| {
         field(pid, 1).is_some_and(|parent| parent == relay.id().to_string())
             && words(pid, "cmdline").first().is_some_and(|name| name == "outflow-starter")
     };
-    let all = fs::read_dir("/proc").expect("mounted").filter_map(Result::ok);
-    let mut all = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    all.find(is_starter).expect("it has one")
+    processes().find(is_starter).expect("it has one")
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -91,8 +95,7 @@ fn relays_of(file: &Path) -> Vec<String> {
             && words.last().is_some_and(|last| Path::new(last) == file)
             && field(pid, 0).is_some()
     };
-    let all = fs::read_dir("/proc").expect("mounted").filter_map(Result::ok);
-    all.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(is_relay).collect()
+    processes().filter(is_relay).collect()
 }
 
 /// The status of the answer; none if there is no whole one.

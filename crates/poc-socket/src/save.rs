@@ -93,6 +93,7 @@ pub struct Returning {
     end: End,
     options: Options,
     epoch: Instant,
+    services: Services,
     /// All connections that have no driver yet.
     handles: BTreeMap<u64, Handle>,
     /// Those of them that are driven elsewhere, by their numbers there, and how they are called in packets.
@@ -131,12 +132,12 @@ impl Returning {
             Some((*number, (*handles.get(handle)?, *away.get(handle)?)))
         });
         let driven = driven.collect();
-        Ok(Returning { end, options, epoch, handles, driven })
+        Ok(Returning { end, options, epoch, services, handles, driven })
     }
 
     /// What connections are restored with.
     pub fn restorer(&self) -> Restorer {
-        Restorer { settings: self.options.settings.connection, services: Services::new() }
+        Restorer { settings: self.options.settings.connection, services: self.services.clone() }
     }
 
     /// A connection goes on that is driven elsewhere. Its number there is the same as before; what comes for it is put

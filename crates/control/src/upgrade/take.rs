@@ -242,15 +242,14 @@ async fn take_streams(
     let (owners, replicas): (Vec<_>, Vec<_>) = streams.into_iter().partition(|(_, live)| live.value.is_owner);
     for some in [owners, replicas] {
         let mut asked = Vec::new();
-        for (worker, mut live) in some {
+        for at in some {
+            let Some((owner, mut taken)) = take_stream(control, upgrade, at, entering)? else { continue };
+            let live = &mut taken.live;
             if let Some(turn) = live.value.source.take() {
                 let of_turn =
                     turn.sockets.into_iter().map(|socket| source_socket(socket, &mut live.descriptors));
                 sockets.insert(turn.id, of_turn.collect::<Result<_, _>>()?);
             }
-            let Some((owner, taken)) = take_stream(control, upgrade, (worker, live), entering)? else {
-                continue;
-            };
             asked.push(ask(control, &owner, |reply| {
                 let stream = owner.stream;
                 UpgradeCommand::Take { stream, taken: Box::new(taken), reply }
@@ -274,7 +273,7 @@ fn take_stream(
     if known.is_empty() && !live.value.is_owner {
         return Ok(None);
     }
-    // One that nobody watches need not be in the file.
+    // A stream without receivers need not be in the file.
     let Some(entry) = control.registry().get(&name) else { return Ok(None) };
     let mut there = entry.owner;
     let mut receivers = Vec::new();
@@ -287,7 +286,7 @@ fn take_stream(
     }
     if there.worker != worker {
         // A replica whose receivers have all left.
-        if receivers.is_empty() {
+        if receivers.is_empty() && !live.value.is_owner {
             return Ok(None);
         }
         return Err(unfit(&format!("stream '{name}' is with another worker")));

@@ -49,8 +49,8 @@ pub struct SavedLive {
     /// Whether its source is with this worker.
     #[n(1)]
     pub is_owner: bool,
-    /// Its core (a [`SavedStream`](outflow_relay::save::SavedStream)); its worker writes and reads it, so that workers do not
-    /// wait for each other.
+    /// Its core, a [`SavedStream`](outflow_relay::save::SavedStream). Its worker writes and reads it, so that workers
+    /// do not wait for each other.
     #[cbor(n(2), with = "minicbor::bytes")]
     pub core: Vec<u8>,
     /// Its receivers.

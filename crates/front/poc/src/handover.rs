@@ -84,8 +84,8 @@ fn take_listener(control: &Control, Part { value, descriptors, .. }: Part) -> Re
     let mut returning = returning.map_err(|error| wrong(io::Error::other(error)))?;
     let upgrade = control.shared::<Upgrade>();
     let player = |SavedDriven { number, .. }| Some((upgrade.playing(number)?, upgrade.peer(number)?));
-    let players: Vec<_> = saved.driven.into_iter().filter_map(player).collect();
-    let mut lost = players.len();
+    let mut lost = saved.driven.len();
+    let players = saved.driven.into_iter().filter_map(player).collect();
     for player in restore(returning.restorer(), players) {
         lost -= usize::from(go_on(control, &mut returning, player).is_some());
     }
