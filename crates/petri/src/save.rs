@@ -31,10 +31,12 @@ pub struct SavedEngine {
     /// All units below are settled.
     #[n(2)]
     pub settled: u64,
-    /// The transitions of the net, in its order, as numbers ([`leb128`](crate::leb128)): of each, the rounds that it
-    /// has fired; then of each, when it fired the last of them, oldest first, at least those of which tokens are left;
-    /// then of each, since when there is evidence of its next rounds. Before times their number stands. A number of
-    /// rounds, and a time, is the difference to the one before: twice that, or less by one if it is below zero.
+    /// The transitions of the net, in its order, as numbers ([`leb128`](crate::leb128)). First how many in a row have
+    /// fired how many rounds, until all are said. Then those with evidence of further rounds: how many there are, and
+    /// of each how many transitions lie between it and the one before, the number of rounds, and since when there is
+    /// evidence of them. Then, in the same way, those of which tokens are left for a round that there is evidence of,
+    /// and when they fired the last rounds, those of these tokens at least. Rounds that were fired, and times, are
+    /// differences to what was said before of either: twice that, or less by one if it is below zero.
     #[cbor(n(3), with = "minicbor::bytes")]
     pub transitions: Vec<u8>,
     /// What is known of units that are not over, ascending.

@@ -1,36 +1,56 @@
 //! The dates of tokens, and since when there is evidence that a round has begun.
 
+use std::collections::VecDeque;
+
 use outflow_media::Time;
 
 use super::super::{Carries, Net};
 
-/// When transitions fired, for as many rounds as tokens can be left of.
+/// Rounds that are over and kept for later ones.
+const SPARE_MAX: usize = 2;
+
+/// A time of each transition for each round, from a round on to the last one that has any.
 #[derive(Debug)]
 pub(super) struct Dates {
-    /// Round by round, in nanoseconds: of zeros, the system gives only those that are used.
-    times: Vec<u64>,
     transitions: usize,
-    /// A power of two rounds, less one.
-    mask: u64,
+    first: u64,
+    /// In nanoseconds, from the round `first` on.
+    rounds: VecDeque<Box<[u64]>>,
+    /// Of rounds that are over. What stands there is not asked for before it is set again.
+    spare: Vec<Box<[u64]>>,
 }
 
 impl Dates {
-    pub(super) fn new(transitions: usize, rounds: usize) -> Self {
-        let rounds = rounds.next_power_of_two();
-        Dates { times: vec![0; transitions * rounds], transitions, mask: rounds as u64 - 1 }
+    pub(super) fn new(transitions: usize) -> Self {
+        Dates { transitions, first: 0, rounds: VecDeque::new(), spare: Vec::new() }
     }
 
+    /// Sets the time of a round. One that was forgotten remains so.
     pub(super) fn set(&mut self, transition: usize, round: u64, time: Time) {
-        let at = self.at(transition, round);
-        self.times[at] = time.as_nanos();
+        let Some(at) = round.checked_sub(self.first) else { return };
+        while self.rounds.len() as u64 <= at {
+            let times = self.spare.pop().unwrap_or_else(|| vec![0; self.transitions].into());
+            self.rounds.push_back(times);
+        }
+        self.rounds[at as usize][transition] = time.as_nanos();
     }
 
+    /// The time that was set. Long ago for a round that was forgotten.
     pub(super) fn of(&self, transition: usize, round: u64) -> Time {
-        Time::from_nanos(self.times[self.at(transition, round)])
+        let times = round.checked_sub(self.first).and_then(|at| self.rounds.get(at as usize));
+        Time::from_nanos(times.map_or(0, |times| times[transition]))
     }
 
-    fn at(&self, transition: usize, round: u64) -> usize {
-        (round & self.mask) as usize * self.transitions + transition
+    /// Rounds below are not asked for any more.
+    pub(super) fn forget_below(&mut self, round: u64) {
+        while self.first < round {
+            let Some(times) = self.rounds.pop_front() else { break };
+            self.first += 1;
+            if self.spare.len() < SPARE_MAX {
+                self.spare.push(times);
+            }
+        }
+        self.first = self.first.max(round);
     }
 }
 
@@ -49,7 +69,7 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    pub(super) fn new(net: &Net, rounds: usize) -> Self {
+    pub(super) fn new(net: &Net) -> Self {
         let mut first = vec![u32::MAX; net.transitions().len()];
         for object in (0..net.objects()).rev() {
             let place = &net.places()[net.place_of(object).index()];
@@ -61,7 +81,7 @@ impl Evidence {
         let mut firsts: Vec<_> = first.zip(0..).collect();
         firsts.sort_unstable();
         let unit = u64::from(firsts[0].0);
-        let since = Dates::new(firsts.len(), rounds);
+        let since = Dates::new(firsts.len());
         Evidence { firsts, next: 0, round: 0, unit, since }
     }
 
@@ -94,6 +114,16 @@ impl Evidence {
         (self.next, self.round) = (next, round);
         self.unit = round.saturating_mul(objects).saturating_add(u64::from(self.firsts[next].0));
         is_right
+    }
+
+    /// The first round that there may be no evidence of at all.
+    pub(super) fn end(&self) -> u64 {
+        self.round.saturating_add(1)
+    }
+
+    /// Rounds below are over.
+    pub(super) fn forget_below(&mut self, round: u64) {
+        self.since.forget_below(round);
     }
 
     /// Since when there was evidence of a round of the window, if there was.

@@ -18,10 +18,9 @@ impl Writer {
         self.last = number;
     }
 
-    /// How many numbers follow, and those.
-    pub(super) fn put_all(&mut self, numbers: impl ExactSizeIterator<Item = u64>) {
-        put(&mut self.bytes, numbers.len() as u64);
-        numbers.for_each(|number| self.put(number));
+    /// A number of its own.
+    pub(super) fn count(&mut self, count: usize) {
+        put(&mut self.bytes, count as u64);
     }
 }
 
@@ -45,7 +44,7 @@ impl<'a> Differences<'a> {
         Ok(self.last)
     }
 
-    /// How many numbers follow.
+    /// A number of its own.
     pub(super) fn count(&mut self) -> Result<u64, Unfit> {
         self.reader.number().map_err(|_| Unfit { what: "net", why: "its numbers cannot be read" })
     }
@@ -65,7 +64,8 @@ mod tests {
         let numbers = [5, 5, 4, 1 << 40, (1 << 40) + 63, 0, (1 << 62) - 1, 0];
         let mut writer = Writer::default();
         numbers.into_iter().for_each(|number| writer.put(number));
-        writer.put_all([7, 8].into_iter());
+        writer.count(2);
+        [7, 8].into_iter().for_each(|number| writer.put(number));
         let mut reader = Differences::new(&writer.bytes);
         for number in numbers {
             assert_eq!(reader.number(), Ok(number));

@@ -214,6 +214,13 @@ impl Engine {
             self.base += 1;
             self.behind = self.states.iter().filter(|state| state.fired == self.base).count();
         }
+        self.forget();
+    }
+
+    /// Dates are not kept for longer than they may be asked for.
+    pub(super) fn forget(&mut self) {
+        self.dates.forget_below(self.base.saturating_sub(self.dated));
+        self.evidence.forget_below(self.base);
     }
 
     /// Puts a token into each output place, of which consumers may have waited.

@@ -19,7 +19,7 @@ use self::tables::NEVER;
 pub(super) use self::tables::Tables;
 use self::timers::Timers;
 use super::{Net, TransitionId};
-use crate::limits::{INITIAL_TOKENS_MAX, WINDOW_ROUNDS_MAX};
+use crate::limits::WINDOW_ROUNDS_MAX;
 
 /// What becomes of a unit that the engine is told of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,9 +99,10 @@ struct State {
 /// in which it was due, and with the dates at which it was. Time that goes back stands still instead.
 ///
 /// A packet costs the same in small nets and in large ones, but for the timers of transitions (`O(log n)` a
-/// firing) and of objects that wait for their own time. Nothing is allocated after the start, but that the
-/// queue of events grows to what one call sets off. That is limited by the window: each transition fires at
-/// most once for each of its rounds.
+/// firing) and of objects that wait for their own time. After the start, memory is taken for the queue of
+/// events, which grows to what one call sets off, and for dates, a round at a time, of as many rounds as
+/// transitions are apart. Both are limited by the window: each transition fires at most once for each of its
+/// rounds.
 #[derive(Debug)]
 pub struct Engine {
     net: Arc<Net>,
@@ -115,7 +116,10 @@ pub struct Engine {
     base: u64,
     behind: usize,
     slots: Slots,
+    /// When transitions fired, from as many rounds before `base` on as tokens may wait. A token that waits for as many
+    /// rounds as the window has, or more, is older than all evidence of its round, which is what counts then.
     dates: Dates,
+    dated: u64,
     evidence: Evidence,
     /// Objects that wait for their own time, and behind them transitions.
     timers: Timers,
@@ -137,15 +141,16 @@ impl Engine {
         let ring = window.next_power_of_two();
         let tables = Arc::clone(&net.tables);
         let (transitions, objects) = (net.transitions().len(), net.objects());
-        let initial = tables.arcs.iter().map(|arc| arc.initial).max().unwrap_or(INITIAL_TOKENS_MAX);
         let state = |transition: usize| {
             let empty = |place: &&u32| tables.arcs[**place as usize].initial == 0;
             let missing = net.inputs.of(transition).iter().filter(empty).count() as u32;
             State { missing, ..State::idle() }
         };
         let states = (0..transitions).map(state).collect();
+        let waits = tables.arcs.iter().map(|arc| u64::from(arc.initial));
+        let dated = waits.filter(|rounds| *rounds < window as u64).max().unwrap_or(0);
         Engine {
-            evidence: Evidence::new(&net, ring),
+            evidence: Evidence::new(&net),
             states,
             tables,
             start,
@@ -154,7 +159,8 @@ impl Engine {
             base: 0,
             behind: transitions,
             slots: Slots::new(ring, objects),
-            dates: Dates::new(transitions, window + initial as usize),
+            dated,
+            dates: Dates::new(transitions),
             timers: Timers::new(objects + transitions),
             queue: VecDeque::with_capacity(transitions),
             events: VecDeque::with_capacity(2 * objects + transitions),

@@ -1,5 +1,6 @@
 //! An engine is handed over, and goes on elsewhere.
 
+use core::ops::Range;
 use std::sync::Arc;
 
 use outflow_media::Time;
@@ -38,8 +39,8 @@ impl Engine {
         engine.now = Time::from_nanos(saved.now);
         let mut transitions = Differences::new(&saved.transitions);
         engine.restore_fired(&mut transitions)?;
-        engine.restore_dates(&mut transitions)?;
         engine.restore_evidence(&mut transitions)?;
+        engine.restore_dates(&mut transitions)?;
         check(transitions.is_over(), "it has other transitions")?;
         engine.restore_units(&saved.units)?;
         let least = engine.net.unit(engine.base, 0);
@@ -53,58 +54,89 @@ impl Engine {
 
     fn save_transitions(&self) -> Vec<u8> {
         let mut out = Writer::default();
-        self.states.iter().for_each(|state| out.put(state.fired));
-        for (transition, state) in self.states.iter().enumerate() {
-            let of = |at: usize| self.dates.of(transition, state.fired - at as u64).as_nanos();
-            let left = (state.fired - self.oldest_token(transition)) as usize;
-            out.put_all((0..left).map(|at| of(left - at)));
+        for alike in self.states.chunk_by(|a, b| a.fired == b.fired) {
+            out.count(alike.len());
+            out.put(alike[0].fired);
         }
-        for (transition, state) in self.states.iter().enumerate() {
-            let since = |at: usize| self.evidence.since(transition, state.fired + at as u64).as_nanos();
-            out.put_all((0..(state.seen - state.fired) as usize).map(since));
-        }
+        let since = |transition, round| self.evidence.since(transition, round);
+        self.save_times(&mut out, since, |transition| {
+            self.states[transition].fired..self.states[transition].seen
+        });
+        let dates = |transition, round| self.dates.of(transition, round);
+        self.save_times(&mut out, dates, |transition| {
+            self.oldest_date(transition)..self.states[transition].fired
+        });
         out.bytes
     }
 
-    /// The first round of a transition whose tokens may be left.
-    fn oldest_token(&self, transition: usize) -> u64 {
+    /// Times of these rounds, of transitions that have any.
+    fn save_times(
+        &self,
+        out: &mut Writer,
+        time: impl Fn(usize, u64) -> Time,
+        rounds: impl Fn(usize) -> Range<u64>,
+    ) {
+        let all = (0..self.states.len()).map(|transition| (transition, rounds(transition)));
+        let some: Vec<_> = all.filter(|(_, rounds)| !rounds.is_empty()).collect();
+        out.count(some.len());
+        let mut next = 0;
+        for (transition, rounds) in some {
+            out.count(transition - next);
+            next = transition + 1;
+            out.count((rounds.end - rounds.start) as usize);
+            rounds.for_each(|round| out.put(time(transition, round).as_nanos()));
+        }
+    }
+
+    /// The first round of a transition whose token may be looked at for its date. While there is no evidence of the
+    /// consumer's round there will be later than that, and counts instead.
+    fn oldest_date(&self, transition: usize) -> u64 {
         let fired = self.states[transition].fired;
         let outputs = self.net.outputs.of(transition).iter().map(|place| {
             let arc = &self.tables.arcs[*place as usize];
-            self.states[arc.consumer as usize].fired.saturating_sub(u64::from(arc.initial))
+            let consumer = &self.states[arc.consumer as usize];
+            let is_looked_at = consumer.seen > consumer.fired && u64::from(arc.initial) < self.window;
+            if is_looked_at { consumer.fired.saturating_sub(u64::from(arc.initial)) } else { fired }
         });
         outputs.min().unwrap_or(fired).min(fired)
     }
 
     fn save_units(&self) -> Vec<SavedUnits> {
         let mut units: Vec<SavedUnits> = Vec::new();
-        let first = self.net.unit(self.base, 0);
-        for unit in first..self.window_end() {
-            let (round, object) = self.net.split(unit);
-            let known = match self.slots.get(round, object) {
-                Slot::Unknown => continue,
-                Slot::Held => SavedKnown::Held,
-                Slot::Delivered => SavedKnown::Delivered,
-                Slot::Absent => SavedKnown::Absent,
-                Slot::Missed => SavedKnown::Missed,
-            };
-            match units.last_mut() {
-                Some(run) if run.last + 1 == unit && run.known == known => run.last = unit,
-                _ => units.push(SavedUnits { first: unit, last: unit, known }),
+        // What is known of a unit is evidence of its round.
+        for round in self.base..self.base.saturating_add(self.window).min(self.evidence.end()) {
+            for (unit, slot) in (self.net.unit(round, 0)..).zip(self.slots.round(round)) {
+                let known = match slot {
+                    Slot::Unknown => continue,
+                    Slot::Held => SavedKnown::Held,
+                    Slot::Delivered => SavedKnown::Delivered,
+                    Slot::Absent => SavedKnown::Absent,
+                    Slot::Missed => SavedKnown::Missed,
+                };
+                match units.last_mut() {
+                    Some(run) if run.last + 1 == unit && run.known == known => run.last = unit,
+                    _ => units.push(SavedUnits { first: unit, last: unit, known }),
+                }
             }
         }
         units
     }
 
     fn restore_fired(&mut self, saved: &mut Differences<'_>) -> Result<(), Unfit> {
-        for state in &mut self.states {
-            state.fired = saved.number()?;
+        let mut rest = &mut self.states[..];
+        while !rest.is_empty() {
+            let (count, fired) = (saved.count()? as usize, saved.number()?);
+            let parts = rest.split_at_mut_checked(count).filter(|(alike, _)| !alike.is_empty());
+            let (alike, others) = parts.ok_or(unfit("it has other transitions"))?;
+            alike.iter_mut().for_each(|state| (state.fired, state.seen) = (fired, fired));
+            rest = others;
         }
         self.base = self.states.iter().map(|state| state.fired).min().unwrap_or(0);
         let end = self.base.saturating_add(self.window);
         check(self.net.unit(end, 0) < NUMBER_MAX, "it is in too high a round")?;
         check(self.states.iter().all(|state| state.fired <= end), "a transition is ahead of the window")?;
         self.behind = self.states.iter().filter(|state| state.fired == self.base).count();
+        self.forget();
         for arc in &self.tables.arcs {
             let tokens = self.states[arc.producer as usize].fired + u64::from(arc.initial);
             check(
@@ -115,35 +147,51 @@ impl Engine {
         Ok(())
     }
 
+    fn restore_evidence(&mut self, saved: &mut Differences<'_>) -> Result<(), Unfit> {
+        let end = self.base.saturating_add(self.window);
+        self.restore_times(saved, |engine, transition, saved| {
+            let (fired, rounds) = (engine.states[transition].fired, saved.count()?);
+            check(rounds <= end - fired, "evidence of too many rounds")?;
+            for round in fired..fired + rounds {
+                engine.evidence.set(transition, round, Time::from_nanos(saved.number()?));
+            }
+            engine.states[transition].seen = fired + rounds;
+            Ok(())
+        })?;
+        let seen = |transition: usize| self.states[transition].seen;
+        check(self.evidence.go_on(seen, self.tables.places.len() as u64), "evidence in another order")
+    }
+
     fn restore_dates(&mut self, saved: &mut Differences<'_>) -> Result<(), Unfit> {
-        for transition in 0..self.states.len() {
-            let fired = self.states[transition].fired;
+        self.restore_times(saved, |engine, transition, saved| {
+            let fired = engine.states[transition].fired;
             let first = fired.checked_sub(saved.count()?).ok_or(unfit("dates of too many rounds"))?;
-            let oldest = self.oldest_token(transition);
+            let oldest = engine.oldest_date(transition);
             check(first <= oldest, "a token has no date")?;
             for round in first..fired {
                 let time = saved.number()?;
                 if round >= oldest {
-                    self.dates.set(transition, round, Time::from_nanos(time));
+                    engine.dates.set(transition, round, Time::from_nanos(time));
                 }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
-    fn restore_evidence(&mut self, saved: &mut Differences<'_>) -> Result<(), Unfit> {
-        let end = self.base.saturating_add(self.window);
-        for transition in 0..self.states.len() {
-            let fired = self.states[transition].fired;
-            let rounds = saved.count()?;
-            check(rounds <= end - fired, "evidence of too many rounds")?;
-            for round in fired..fired + rounds {
-                self.evidence.set(transition, round, Time::from_nanos(saved.number()?));
-            }
-            self.states[transition].seen = fired + rounds;
+    /// What [`save_times`](Self::save_times) has written. What is not there of a damaged value counts as long ago.
+    fn restore_times(
+        &mut self,
+        saved: &mut Differences<'_>,
+        restore: impl Fn(&mut Self, usize, &mut Differences<'_>) -> Result<(), Unfit>,
+    ) -> Result<(), Unfit> {
+        let mut next = 0;
+        for _ in 0..saved.count()? {
+            let transition = saved.count()?.saturating_add(next);
+            check(transition < self.states.len() as u64, "a transition that there is not")?;
+            restore(self, transition as usize, saved)?;
+            next = transition + 1;
         }
-        let seen = |transition: usize| self.states[transition].seen;
-        check(self.evidence.go_on(seen, self.tables.places.len() as u64), "evidence in another order")
+        Ok(())
     }
 
     fn restore_units(&mut self, saved: &[SavedUnits]) -> Result<(), Unfit> {

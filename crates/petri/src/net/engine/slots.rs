@@ -41,6 +41,12 @@ impl Slots {
         self.slots[self.at(round, object)]
     }
 
+    /// The slots of a round of the window.
+    pub(super) fn round(&self, round: u64) -> &[Slot] {
+        let first = self.at(round, 0);
+        &self.slots[first..first + self.objects]
+    }
+
     fn at(&self, round: u64, object: usize) -> usize {
         (round & self.mask) as usize * self.objects + object
     }

@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use fastrand::Rng;
 use outflow_petri::service::Class;
+use outflow_petri::service::presets::{Order, datagrams};
 
 use super::super::testing::{Pair, Weather, chain, data, flow, handed_over};
 use super::*;
@@ -55,6 +56,24 @@ fn what_is_in_flight_is_neither_lost_nor_sent_again_for_that() {
     assert!(pair.at_server.delivered.iter().map(|(unit, ..)| *unit).eq(0..4));
     assert_eq!(pair.client.outgoing_counts().repairs.again, 0);
     assert_eq!(pair.server.incoming_counts().duplicate, 0);
+}
+
+#[test]
+fn what_is_saved_does_not_grow_with_what_was_sent() {
+    let flow = datagrams(Order::Total, Some(Duration::from_millis(200)), Class::Reliable).expect("a preset");
+    let mut pair = Pair::new(&flow, Weather::FAIR, 1);
+    let mut send = |units: u64| {
+        for _ in 0..units {
+            let unit = pair.client.next_unit();
+            pair.send(unit, vec![1; 100]).expect("there is room");
+            pair.run(Duration::from_millis(5));
+        }
+        pair.run(Duration::from_secs(1));
+        let outgoing = pair.client.save().expect("a small flow").outgoing.expect("it sends");
+        outgoing.engine.transitions.len()
+    };
+    let (few, many) = (send(10), send(3000));
+    assert!(many <= few + 20, "{few}, {many} bytes");
 }
 
 #[test]
