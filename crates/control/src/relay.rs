@@ -9,7 +9,7 @@ use outflow_config::Config;
 use outflow_engine::limits::SNAPSHOT_EVERY;
 use outflow_engine::message::{Command, ControlError, Demanders, RelayState, demands, together};
 use outflow_engine::system::{Usage, rss_bytes};
-use outflow_engine::{Clock, Processors, WorkerHandle};
+use outflow_engine::{Clock, Processors, StartingWorker, WorkerHandle};
 use outflow_handover::Line;
 use outflow_vital::{Fatal, Vital};
 use tokio::sync::{mpsc, watch};
@@ -127,7 +127,7 @@ impl Relay {
     pub async fn ended(&mut self) -> Result<Ended, Fatal> {
         let upgrade = self.control.shared::<Upgrade>();
         tokio::select! {
-            pid = upgrade.over() => Ok(Ended::HandedOver { pid }),
+            successor = upgrade.over() => successor.map(|pid| Ended::HandedOver { pid }),
             () = self.control.health().ending().over(self.control.watch()) => Ok(Ended::AsTold),
             fatal = self.vital.fatal() => Err(fatal),
             fatal = self.tasks.ended() => Err(fatal),
@@ -178,13 +178,14 @@ fn start_workers(
 ) -> Result<Threads, ControlError> {
     let processors = Processors::of(&config.limits)?;
     processors.clear()?;
-    let (mut workers, mut threads) = (Vec::new(), Vec::new());
-    for number in 0..processors.workers {
+    let start = |number: usize| {
         let place = (number, processors.clone());
-        let (worker, thread) = WorkerHandle::start(place, (clock, vital.clone()), config, told.clone())?;
-        workers.push(worker);
-        threads.push(thread);
-    }
+        WorkerHandle::start(place, (clock, vital.clone()), config, told.clone())
+    };
+    // All at once: the kernel takes its time to check the programs of each.
+    let starting = (0..processors.workers).map(start).collect::<Result<Vec<_>, _>>()?;
+    let started = starting.into_iter().map(StartingWorker::ready).collect::<Result<Vec<_>, _>>()?;
+    let (workers, threads) = started.into_iter().unzip();
     Ok((workers, threads, processors))
 }
 
@@ -275,6 +276,9 @@ async fn supervise(mut supervisor: Supervisor, mut requests: mpsc::Receiver<Conf
             ConfigChange::Upgrade => {
                 let given = upgrade::give(supervisor.control()).await;
                 let is_over = given.is_ok();
+                if let Err(error) = &given {
+                    tracing::error!(%error, "no upgrade");
+                }
                 let _ = reply.send(given);
                 if is_over {
                     return decline(requests).await;

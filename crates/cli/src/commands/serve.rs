@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outflow_config::{Config, Log as LogConfig, LogFormat};
-use outflow_control::{Control, Ended, Front, LogState, Relay, Upgraded, hand_over};
+use outflow_control::{Control, Ended, Front, LogState, Relay, hand_over};
 use outflow_engine::system::{Part, give_up_privileges, keep_privileges};
 use outflow_handover::Line;
 use outflow_log::Log;
@@ -143,10 +143,14 @@ fn run(
     systemd.say("STOPPING=1");
     let door = relay.control().door().clone();
     let left = relay.shut_down();
+    if let Err(why) = ended {
+        // All that peers can do now is to come back, and that the sooner the sooner this is over.
+        runtime.shutdown_background();
+        return Err(Unasked::Failed(why));
+    }
     runtime.block_on(connections_end(|| door.counts().open));
     // Connections that control still holds end with the runtime.
     runtime.shutdown_timeout(CALLS_END_WITHIN);
-    ended.map_err(Unasked::Failed)?;
     if left.is_empty() {
         return Ok(());
     }
@@ -277,13 +281,8 @@ async fn reload(control: Control, allow_empty: bool) {
 }
 
 async fn upgrade(control: Control) {
-    match hand_over(&control).await {
-        Ok(Upgraded { version, gap }) => {
-            let gap_us = gap.as_micros() as u64;
-            tracing::info!(version, gap_us, "the relay goes on in another process");
-        }
-        Err(error) => tracing::error!(%error, "the relay was not upgraded, and goes on as before"),
-    }
+    // The log tells what came of it.
+    let _ = hand_over(&control).await;
 }
 
 /// Aborts the process a while after its drain should be over, whatever hangs in it: the control plane, too.

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use minicbor::Encode;
 use outflow_engine::limits::LETS_GO_AFTER;
 use outflow_engine::message::{Command, ControlError, Ingest, SourceId, StreamId, UpgradeCommand};
-use outflow_handover::{Line, Message};
+use outflow_handover::{Line, LineError, Message};
+use outflow_vital::Fatal;
 use tokio::sync::{mpsc, oneshot};
 
 use super::describe::{self, Piped, Rest};
@@ -28,6 +29,9 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long it may take to go on with all that this one has. Peers wait meanwhile.
 const RESTORED_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long it may take then until it serves, all fronts' connections included.
+const ON_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long a worker may take to stand still, and to say what it has.
 const STANDS_WITHIN: Duration = Duration::from_secs(1);
@@ -61,10 +65,14 @@ pub(crate) async fn give(control: &Control) -> Result<Changed, ControlError> {
     control.events().close();
     let queues = vanish(control).await;
     write_pipes(control, &upgrade, queues, piped);
+    if let Err(fatal) = goes_on(&line).await {
+        upgrade.successor.send_replace(Some(Err(fatal)));
+        return Err(ControlError::ShuttingDown);
+    }
     tokio::spawn(async move {
         tokio::time::sleep(LETS_GO_AFTER).await;
         upgrade.parts.set(Phase::Gone);
-        upgrade.successor.send_replace(Some(successor.pid));
+        upgrade.successor.send_replace(Some(Ok(successor.pid)));
     });
     Ok(Changed { lines: vec![successor.version], waited: Some(waited), ..Changed::default() })
 }
@@ -131,6 +139,20 @@ async fn hand_over(control: &Control, upgrade: &Upgrade, line: &Arc<Line>) -> Re
     // From here on this process never goes on.
     say(line, kind::GO, Vec::new(), Vec::new()).await?;
     Ok(Given { piped, waited: began.elapsed(), late: late + later })
+}
+
+/// Waits until the new process serves. One that takes longer than it should has the relay nevertheless.
+///
+/// # Errors
+/// It has ended instead.
+async fn goes_on(line: &Arc<Line>) -> Result<(), Fatal> {
+    let line = Arc::clone(line);
+    match tokio::task::spawn_blocking(move || line.receive(ON_WITHIN)).await {
+        Ok(Err(error @ (LineError::Gone | LineError::System(_)))) => {
+            Err(Fatal { what: "the process that took the relay over".to_owned(), why: error.to_string() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// All goes on as before.

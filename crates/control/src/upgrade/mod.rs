@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outflow_engine::message::{ControlError, ReceiverId, SourceId};
+use outflow_vital::Fatal;
 use tokio::sync::watch;
 
 pub(crate) use give::give;
@@ -72,8 +73,8 @@ pub struct Upgrade {
     kept: Mutex<Kept>,
     /// Where fronts listen, or the process before did: by protocol and address, a copy each.
     listeners: Mutex<BTreeMap<(String, SocketAddr), OwnedFd>>,
-    /// The process that goes on with the relay, once one does.
-    successor: watch::Sender<Option<u32>>,
+    /// The process that goes on with the relay, once one does; or that was to, and has ended instead.
+    successor: watch::Sender<Option<Result<u32, Fatal>>>,
     /// What goes on through this process though another one has the relay.
     piped: Arc<AtomicUsize>,
 }
@@ -112,11 +113,17 @@ impl Upgrade {
     }
 
     /// Waits until another process has the relay, and says which.
-    pub(crate) async fn over(&self) -> u32 {
+    ///
+    /// # Errors
+    /// That process has ended before it could go on with it, and too late for this one to go on.
+    pub(crate) async fn over(&self) -> Result<u32, Fatal> {
         let mut successor = self.successor.subscribe();
-        match successor.wait_for(Option::is_some).await {
-            Ok(pid) => pid.unwrap_or_default(),
-            Err(_) => std::future::pending().await,
+        loop {
+            if let Some(successor) = &*successor.borrow_and_update() {
+                return successor.clone();
+            }
+            // The sending end is held here.
+            let _ = successor.changed().await;
         }
     }
 

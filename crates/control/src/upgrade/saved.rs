@@ -5,7 +5,7 @@ use outflow_door::SavedGrant;
 use outflow_engine::message::{ControlError, SavedLive, SavedPorts};
 
 /// The format of all values together. A process that knows another one takes nothing of it.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 
 /// Kinds of messages.
 pub(super) mod kind {
@@ -25,8 +25,10 @@ pub(super) mod kind {
     pub(crate) const RESTORED: u8 = 7;
     /// The old one: the new one goes on, and the old one never does.
     pub(crate) const GO: u8 = 8;
+    /// The new one: it goes on.
+    pub(crate) const ON: u8 = 9;
     /// Either: it cannot be, and why.
-    pub(crate) const REFUSED: u8 = 9;
+    pub(crate) const REFUSED: u8 = 10;
 }
 
 /// What the new process says first.

@@ -96,7 +96,7 @@ impl Old {
         Ok(())
     }
 
-    /// Goes on with all that the old process has. When this returns it has ended, but for what goes on through it.
+    /// Goes on with all that the old process has, which is told so and ends, but for what goes on through it.
     ///
     /// # Errors
     /// Something does not fit, which the old process is told: it goes on.
@@ -116,6 +116,8 @@ impl Old {
         let began = Instant::now();
         hand_on(control, parts);
         tracing::debug!(after = ?began.elapsed(), "fronts have their connections");
+        // This one goes on, whatever has become of the other.
+        let _ = say(&self.line, kind::ON, Vec::new(), Vec::new()).await;
         Ok(())
     }
 

@@ -2,13 +2,18 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test of processes")]
 
+mod ends;
+mod through;
+
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// Longer than anything here takes.
@@ -17,19 +22,49 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How often it is looked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The command that runs a relay, and where that will listen.
-fn relay() -> (Command, String, TempDir) {
-    let folder = tempfile::tempdir().expect("a folder");
+/// An address at which nothing listens.
+fn free_address() -> String {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let http = free.local_addr().expect("bound").to_string();
-    let file = folder.path().join("relay.toml");
-    let text = format!(
-        "[listen]\nhttp = \"{http}\"\nrtsp = \"off\"\nrtp_ports = \"47100-47199\"\n[limits]\nworkers = 1\n\
-         [fanout]\nudp = \"user\"\n[streams.a]\n"
-    );
-    fs::write(&file, text).expect("written");
+    free.local_addr().expect("bound").to_string()
+}
+
+/// A folder with the configuration of a relay, all processes of which end with it, whatever a test comes to.
+struct Folder(TempDir);
+
+impl Folder {
+    /// A relay that listens there, too, and has these streams and sinks; and where it will listen for HTTP.
+    fn new(listen: &str, streams: &str) -> (Self, String) {
+        let folder = Folder(tempfile::tempdir().expect("a folder"));
+        let http = free_address();
+        let text = format!(
+            "[listen]\nhttp = \"{http}\"\nrtsp = \"off\"\n{listen}\n\
+             [limits]\nworkers = 1\n[fanout]\nudp = \"user\"\n{streams}"
+        );
+        fs::write(folder.file(), text).expect("written");
+        (folder, http)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.of("relay.toml")
+    }
+
+    /// A file of this name.
+    fn of(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        tell(&self.file(), Signal::KILL);
+    }
+}
+
+/// The command that runs a relay, and where that will listen.
+fn relay() -> (Command, String, Folder) {
+    let (folder, http) = Folder::new("rtp_ports = \"47100-47199\"", "[streams.a]\n");
     let mut command = Command::new(env!("CARGO_BIN_EXE_outflow"));
-    command.arg("run").arg(file).stdin(Stdio::null()).stdout(Stdio::null());
+    command.arg("run").arg(folder.file()).stdin(Stdio::null()).stdout(Stdio::null());
     (command, http, folder)
 }
 
@@ -98,6 +133,20 @@ fn relays_of(file: &Path) -> Vec<String> {
     processes().filter(is_relay).collect()
 }
 
+/// Sends all of them a signal.
+fn tell(file: &Path, signal: Signal) {
+    for pid in relays_of(file).iter().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
+        // It may have ended: it has handed over.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Ends all of them.
+fn end(file: &Path) {
+    tell(file, Signal::TERM);
+    wait_until("it does not end", || relays_of(file).is_empty());
+}
+
 /// The status of the answer; none if there is no whole one.
 fn ask(http: &str, request: &str) -> Option<u16> {
     let mut connection = TcpStream::connect(http).ok()?;
@@ -115,7 +164,7 @@ fn ask(http: &str, request: &str) -> Option<u16> {
 #[test]
 fn what_is_asked_while_another_process_takes_over_is_answered() {
     let (mut command, http, folder) = relay();
-    let file = folder.path().join("relay.toml");
+    let file = folder.file();
     let mut relay = command.stderr(Stdio::null()).spawn().expect("it can be run");
     wait_until("it does not listen", || TcpStream::connect(&http).is_ok());
     let upgrade = || ask(&http, "POST /api/v1/upgrade");
@@ -131,12 +180,31 @@ fn what_is_asked_while_another_process_takes_over_is_answered() {
     wait_until("there are several", || relays_of(&file).len() == 1);
     assert_eq!(ask(&http, "GET /healthz"), Some(200));
     assert_eq!(upgrade(), Some(200), "the one that took over can be taken over from");
-    for pid in relays_of(&file) {
-        let pid = rustix::process::Pid::from_raw(pid.parse().expect("a number")).expect("not 0");
-        // It may have ended: it has handed over.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-    }
-    wait_until("it does not end", || relays_of(&file).is_empty());
+    end(&file);
+}
+
+#[test]
+fn systemd_is_told_which_process_has_the_relay_now() {
+    let (mut command, http, folder) = relay();
+    let (file, path) = (folder.file(), folder.of("notify"));
+    let systemd = UnixDatagram::bind(&path).expect("bound");
+    systemd.set_read_timeout(Some(PATIENCE)).expect("set");
+    let heard = || {
+        let mut text = [0; 1000];
+        let length = systemd.recv(&mut text).expect("it was told");
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    let mut relay = command.env("NOTIFY_SOCKET", &path).stderr(Stdio::null()).spawn().expect("it can be run");
+    assert_eq!(heard(), "READY=1");
+    assert_eq!(ask(&http, "POST /api/v1/upgrade"), Some(200));
+    assert!(relay.wait().expect("it ends").success(), "the first process has handed it over");
+    let [pid] = relays_of(&file).try_into().expect("one process");
+    // Each says its own, in whatever order.
+    let mut said = [heard(), heard()];
+    said.sort_unstable();
+    assert_eq!(said, [format!("MAINPID={pid}"), "READY=1".to_owned()]);
+    end(&file);
+    assert_eq!(heard(), "STOPPING=1");
 }
 
 #[test]
