@@ -30,4 +30,4 @@ pub use context::{Contexts, Line, PLUGIN_CONTEXT};
 pub use processors::Processors;
 pub use receive::{PortPair, bind_pair, bind_source};
 pub use send::{PacketHead, Packets, Worth, open_push};
-pub use worker::{OwnerEnd, ReplicaEnd, Upward, WorkerHandle};
+pub use worker::{OwnerEnd, ReplicaEnd, StartingWorker, Upward, WorkerHandle};

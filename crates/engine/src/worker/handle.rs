@@ -4,6 +4,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 
 use outflow_privilege::{Part, keep};
 use outflow_udp::{Inbox, inbox};
@@ -38,6 +39,32 @@ pub struct WorkerHandle {
     rtp_ports: AtomicU32,
 }
 
+/// A worker whose thread gets it ready.
+#[derive(Debug)]
+pub struct StartingWorker {
+    handle: WorkerHandle,
+    thread: JoinHandle<()>,
+    hears: mpsc::Receiver<io::Result<()>>,
+}
+
+impl StartingWorker {
+    /// Waits until it runs.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn ready(self) -> Result<(WorkerHandle, JoinHandle<()>), ControlError> {
+        match self.hears.recv() {
+            Ok(Ok(())) => Ok((self.handle, self.thread)),
+            Ok(Err(error)) => Err(failed(&error)),
+            Err(_) => Err(ControlError::ShuttingDown),
+        }
+    }
+}
+
+fn failed(error: &io::Error) -> ControlError {
+    ControlError::system("starting a worker", error)
+}
+
 impl WorkerHandle {
     /// Starts a worker on a thread of its own, and on a processor of its own if it is to have one. If it ends without
     /// being told to, `vital` learns why.
@@ -49,8 +76,7 @@ impl WorkerHandle {
         (clock, vital): (Clock, Vital),
         config: &outflow_config::Config,
         demands: Demanders,
-    ) -> Result<(Self, std::thread::JoinHandle<()>), ControlError> {
-        let failed = |e: &io::Error| ControlError::system("starting a worker", e);
+    ) -> Result<StartingWorker, ControlError> {
         let bell = Arc::new(Bell::new().map_err(|e| failed(&e))?);
         let states = Arc::new(arc_swap::ArcSwap::default());
         // bounded: receivers and publishers are counted, and each adds what its front lets pass, which is paced, and few
@@ -96,11 +122,7 @@ impl WorkerHandle {
                 }
             })
             .map_err(|e| failed(&e))?;
-        match hears.recv() {
-            Ok(Ok(())) => Ok((handle, thread)),
-            Ok(Err(error)) => Err(failed(&error)),
-            Err(_) => Err(ControlError::ShuttingDown),
-        }
+        Ok(StartingWorker { handle, thread, hears })
     }
 
     /// Gives a command. If the worker was told to end, there is nothing left to do it to; if it has ended unasked,
@@ -174,13 +196,15 @@ mod tests {
 
     use super::*;
 
-    fn worker(vital: &Vital) -> (WorkerHandle, std::thread::JoinHandle<()>) {
+    fn worker(vital: &Vital) -> (WorkerHandle, JoinHandle<()>) {
         let text = "[listen]\nrtp_ports = \"47200-47299\"\n[limits]\nworkers = 1\n[fanout]\nudp = \"user\"\n";
         let config = Config::parse(text, "test", &Protocols::default()).expect("valid");
         let processors = Processors::of(&config.limits).expect("there is one");
         let (demands, _) = crate::message::demands();
         let time = (Clock::start(), vital.clone());
-        WorkerHandle::start((0, processors), time, &config, demands).expect("started")
+        WorkerHandle::start((0, processors), time, &config, demands)
+            .and_then(StartingWorker::ready)
+            .expect("started")
     }
 
     #[tokio::test]

@@ -50,7 +50,7 @@ use outflow_udp::Parcels;
 use outflow_vital::Beat;
 use rustix::event::epoll;
 
-pub use handle::WorkerHandle;
+pub use handle::{StartingWorker, WorkerHandle};
 use links::Links;
 use paths::Paths;
 pub use share::{OwnerEnd, ReplicaEnd, Upward};
