@@ -140,3 +140,18 @@ fn what_cannot_be_is_refused_with_a_reason() {
     let none = with_outgoing(|saved| saved.engine.transitions.clear());
     assert_eq!(none, Some("its numbers cannot be read"));
 }
+
+#[test]
+fn the_fuzzer_begins_with_what_can_be_restored() {
+    let seeds: [(&str, &[u8]); 2] = [
+        ("sender", include_bytes!("../../../../../fuzz/seeds/poc_restore/sender")),
+        ("receiver", include_bytes!("../../../../../fuzz/seeds/poc_restore/receiver")),
+    ];
+    for (name, seed) in seeds {
+        let saved: SavedConnection = minicbor::decode(seed).expect(name);
+        let (settings, mut services) = (Settings::default(), Services::new());
+        let restored =
+            Connection::restore(&saved, Box::new(crate::protection::Plain), settings, &mut services);
+        assert_eq!(restored.err(), None, "{name}: write it again as `Connection::save` has it now");
+    }
+}

@@ -110,3 +110,19 @@ fn what_cannot_be_is_refused() {
     assert_eq!(refused(|saved| saved.places.push(saved.places[0].clone())), Some("handles in another order"));
     assert_eq!(refused(|saved| saved.places[0].local.bytes[0] ^= 1), Some("a place of another one"));
 }
+
+#[test]
+fn the_fuzzer_begins_with_what_can_be_restored() {
+    let seeds: [(&str, &[u8]); 2] = [
+        ("clients", include_bytes!("../../../../../fuzz/seeds/poc_restore/clients")),
+        ("server", include_bytes!("../../../../../fuzz/seeds/poc_restore/server")),
+    ];
+    for (name, seed) in seeds {
+        let saved = minicbor::decode(seed).expect(name);
+        let mut protect = |_: &SavedBytes| Some(Box::new(Plain) as Box<dyn Protection>);
+        let (settings, mut services) = (Settings::default(), Services::new());
+        let restored = Endpoint::restore(settings, None, &saved, &mut services, &mut protect);
+        let handles = restored.map(|(_, handles)| handles.len());
+        assert_eq!(handles, Ok(2), "{name}: write it again as `Endpoint::save` has it now");
+    }
+}
