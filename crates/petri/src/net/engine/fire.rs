@@ -213,8 +213,8 @@ impl Engine {
         while self.behind == 0 {
             self.base += 1;
             self.behind = self.states.iter().filter(|state| state.fired == self.base).count();
+            self.forget();
         }
-        self.forget();
     }
 
     /// Dates are not kept for longer than they may be asked for.

@@ -8,7 +8,7 @@ use outflow_media::Time;
 use super::differences::{Differences, Writer};
 use super::slots::Slot;
 use super::tables::NO_OBJECT;
-use super::{Engine, Net};
+use super::{Engine, Net, State};
 use crate::limits::NUMBER_MAX;
 use crate::save::{SavedEngine, SavedKnown, SavedUnits, Unfit};
 
@@ -163,11 +163,13 @@ impl Engine {
     }
 
     fn restore_dates(&mut self, saved: &mut Differences<'_>) -> Result<(), Unfit> {
+        let mut dated = 0;
         self.restore_times(saved, |engine, transition, saved| {
             let fired = engine.states[transition].fired;
             let first = fired.checked_sub(saved.count()?).ok_or(unfit("dates of too many rounds"))?;
             let oldest = engine.oldest_date(transition);
             check(first <= oldest, "a token has no date")?;
+            dated += usize::from(oldest < fired);
             for round in first..fired {
                 let time = saved.number()?;
                 if round >= oldest {
@@ -175,14 +177,17 @@ impl Engine {
                 }
             }
             Ok(())
-        })
+        })?;
+        let needs_date = |(transition, state): &(usize, &State)| self.oldest_date(*transition) < state.fired;
+        let needed = self.states.iter().enumerate().filter(needs_date).count();
+        check(dated == needed, "a token has no date")
     }
 
-    /// What [`save_times`](Self::save_times) has written. What is not there of a damaged value counts as long ago.
+    /// What [`save_times`](Self::save_times) has written.
     fn restore_times(
         &mut self,
         saved: &mut Differences<'_>,
-        restore: impl Fn(&mut Self, usize, &mut Differences<'_>) -> Result<(), Unfit>,
+        mut restore: impl FnMut(&mut Self, usize, &mut Differences<'_>) -> Result<(), Unfit>,
     ) -> Result<(), Unfit> {
         let mut next = 0;
         for _ in 0..saved.count()? {

@@ -203,3 +203,26 @@ fn mpeg_losses_cost_what_is_lost_and_no_more() {
     got.sort_unstable();
     assert_eq!(got, (0..count).collect::<Vec<_>>());
 }
+
+#[test]
+fn an_engine_that_lacks_the_date_of_a_token_is_refused() {
+    let net = Arc::new(samples::mpeg());
+    let mut engine = Engine::new(net.clone(), 2, Time::ZERO);
+    // The first picture is there; others need it, and are known to have been sent.
+    for unit in slices(&net, 0, "I0") {
+        engine.handle_received(ms(1), unit);
+    }
+    engine.handle_announced(ms(2), net.objects() as u64 - 1);
+    drained(&mut engine);
+    let saved = engine.save();
+    let cut = |length: usize| {
+        let mut transitions = saved.transitions[..length].to_vec();
+        transitions.push(0);
+        Engine::restore(net.clone(), 2, &crate::save::SavedEngine { transitions, ..saved.clone() })
+    };
+    let why = |length: usize| cut(length).err().map(|unfit| unfit.why);
+    let without: Vec<_> =
+        (0..saved.transitions.len()).filter(|at| why(*at) == Some("a token has no date")).collect();
+    // No transition is said to have dates; or the one that has is said to have none. Behind that, its time is cut.
+    assert!(matches!(without[..], [none, of_none] if of_none == none + 2), "{without:?}");
+}
