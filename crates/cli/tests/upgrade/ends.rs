@@ -8,7 +8,7 @@ use std::{env, fs, io, thread};
 
 use outflow_handover::Line;
 
-use super::{Folder, PATIENCE, ask, end, relays_of, wait_until};
+use super::{Folder, PATIENCE, PROGRAM, ask, end, relays_of, wait_until};
 
 /// What tells this test program to stand between the two processes: the kind of message that the new one does not come
 /// to say, and the file that both run with.
@@ -37,7 +37,7 @@ fn stands_between_the_two_processes() {
     let input = io::stdin();
     let old = input.as_fd().try_clone_to_owned().and_then(Line::taken).expect("a line");
     let (new, other) = Line::pair().expect("there is room");
-    let mut program = Command::new(env!("CARGO_BIN_EXE_outflow"));
+    let mut program = Command::new(PROGRAM);
     program.args(["run", "--take-over", file]).stdin(other).stdout(Stdio::null());
     let mut process = program.spawn().expect("it can be run");
     drop(program);
@@ -72,18 +72,12 @@ impl Scene {
         let sink = UdpSocket::bind("127.0.0.1:0").expect("a port");
         sink.set_read_timeout(Some(PATIENCE)).expect("set");
         let to = sink.local_addr().expect("bound");
-        let (folder, http) = Folder::new(
-            "rtp_ports = \"47200-47299\"",
-            &format!(
-                "[streams.demo]\nsource = \"demo://\"\n[[sinks]]\nstream = \"demo\"\nto = \"rtp://{to}\"\n"
-            ),
-        );
-        let program = env!("CARGO_BIN_EXE_outflow");
-        put(&format!("cp '{program}' '{}'", folder.of("outflow").display()));
-        let mut command = Command::new(folder.of("outflow"));
-        command.arg("run").arg(folder.file()).stdin(Stdio::null()).stdout(Stdio::null());
+        let (folder, sinks) = (Folder::new(), format!("[[sinks]]\nstream = \"demo\"\nto = \"rtp://{to}\"\n"));
+        let streams = format!("[streams.demo]\nsource = \"demo://\"\n{sinks}");
+        let http = folder.configure("rtp_ports = \"47200-47299\"", &streams);
+        put(&format!("cp '{PROGRAM}' '{}'", folder.of("outflow").display()));
         let log = fs::File::create(folder.of("log")).expect("a file");
-        let relay = command.stderr(log).spawn().expect("it can be run");
+        let relay = folder.relay(folder.of("outflow")).stderr(log).spawn().expect("it can be run");
         wait_until("it does not listen", || TcpStream::connect(&http).is_ok());
         Scene { relay, http, sink, folder }
     }

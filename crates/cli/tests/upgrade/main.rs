@@ -5,6 +5,7 @@
 mod ends;
 mod through;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -15,6 +16,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+/// The relay's program.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_outflow");
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -32,16 +36,27 @@ fn free_address() -> String {
 struct Folder(TempDir);
 
 impl Folder {
-    /// A relay that listens there, too, and has these streams and sinks; and where it will listen for HTTP.
-    fn new(listen: &str, streams: &str) -> (Self, String) {
-        let folder = Folder(tempfile::tempdir().expect("a folder"));
+    fn new() -> Self {
+        Folder(tempfile::tempdir().expect("a folder"))
+    }
+
+    /// Configures a relay that listens there, too, and has all else that is said. Answers where it will listen for
+    /// HTTP.
+    fn configure(&self, listen: &str, all_else: &str) -> String {
         let http = free_address();
         let text = format!(
             "[listen]\nhttp = \"{http}\"\nrtsp = \"off\"\n{listen}\n\
-             [limits]\nworkers = 1\n[fanout]\nudp = \"user\"\n{streams}"
+             [limits]\nworkers = 1\n[fanout]\nudp = \"user\"\n{all_else}"
         );
-        fs::write(folder.file(), text).expect("written");
-        (folder, http)
+        fs::write(self.file(), text).expect("written");
+        http
+    }
+
+    /// The command that runs the relay as this program.
+    fn relay(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.arg("run").arg(self.file()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
     }
 
     fn file(&self) -> PathBuf {
@@ -62,10 +77,9 @@ impl Drop for Folder {
 
 /// The command that runs a relay, and where that will listen.
 fn relay() -> (Command, String, Folder) {
-    let (folder, http) = Folder::new("rtp_ports = \"47100-47199\"", "[streams.a]\n");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_outflow"));
-    command.arg("run").arg(folder.file()).stdin(Stdio::null()).stdout(Stdio::null());
-    (command, http, folder)
+    let folder = Folder::new();
+    let http = folder.configure("rtp_ports = \"47100-47199\"", "[streams.a]\n");
+    (folder.relay(PROGRAM), http, folder)
 }
 
 /// Of a process's files, one that is of words, each with a zero behind it.
@@ -108,7 +122,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 #[test]
 fn a_starter_has_what_the_relay_began_with_and_ends_with_it() {
     let (mut command, http, _folder) = relay();
-    let mut relay = command.env("OUTFLOW_TEST", "kept").stderr(Stdio::null()).spawn().expect("it can be run");
+    let mut relay = command.env("OUTFLOW_TEST", "kept").spawn().expect("it can be run");
     wait_until("it does not listen", || TcpStream::connect(&http).is_ok());
     let (starter, pid) = (starter_of(&relay), relay.id().to_string());
     let [exe, run, file] = words(&pid, "cmdline").try_into().expect("three words");
@@ -165,7 +179,7 @@ fn ask(http: &str, request: &str) -> Option<u16> {
 fn what_is_asked_while_another_process_takes_over_is_answered() {
     let (mut command, http, folder) = relay();
     let file = folder.file();
-    let mut relay = command.stderr(Stdio::null()).spawn().expect("it can be run");
+    let mut relay = command.spawn().expect("it can be run");
     wait_until("it does not listen", || TcpStream::connect(&http).is_ok());
     let upgrade = || ask(&http, "POST /api/v1/upgrade");
     let mut answers: Vec<_> = std::thread::scope(|scope| {
@@ -194,7 +208,7 @@ fn systemd_is_told_which_process_has_the_relay_now() {
         let length = systemd.recv(&mut text).expect("it was told");
         String::from_utf8_lossy(&text[..length]).into_owned()
     };
-    let mut relay = command.env("NOTIFY_SOCKET", &path).stderr(Stdio::null()).spawn().expect("it can be run");
+    let mut relay = command.env("NOTIFY_SOCKET", &path).spawn().expect("it can be run");
     assert_eq!(heard(), "READY=1");
     assert_eq!(ask(&http, "POST /api/v1/upgrade"), Some(200));
     assert!(relay.wait().expect("it ends").success(), "the first process has handed it over");
@@ -210,7 +224,8 @@ fn systemd_is_told_which_process_has_the_relay_now() {
 #[test]
 fn a_relay_that_is_to_take_over_from_none_says_so() {
     let (mut command, _, _folder) = relay();
-    let Output { status, stderr, .. } = command.arg("--take-over").output().expect("it can be run");
+    command.arg("--take-over").stderr(Stdio::piped());
+    let Output { status, stderr, .. } = command.output().expect("it can be run");
     let said = String::from_utf8_lossy(&stderr);
     assert_eq!(status.code(), Some(1), "{said}");
     assert!(said.contains("outflow upgrade"), "{said}");

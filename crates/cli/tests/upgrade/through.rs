@@ -3,9 +3,9 @@
 use std::fs;
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use super::{Folder, ask, end, free_address, relays_of, wait_until};
+use super::{Folder, PROGRAM, ask, end, free_address, relays_of, wait_until};
 
 /// What a client has to get to show that it goes on; a second or two of the demo.
 const SOME: u64 = 100_000;
@@ -13,13 +13,13 @@ const SOME: u64 = 100_000;
 /// The length of a packet of a transport stream, and its first byte.
 const PACKET: (usize, u8) = (188, 0x47);
 
-/// A certificate and its key.
-fn make_certificate(folder: &Folder) {
-    let mut openssl = Command::new("openssl");
-    openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]);
-    openssl.args(["-days", "2", "-subj", "/CN=relay", "-keyout"]).arg(folder.of("key.pem"));
-    openssl.arg("-out").arg(folder.of("cert.pem")).stderr(Stdio::null());
-    assert!(openssl.status().expect("it can be run").success());
+/// A certificate and its key, and what the configuration says of them.
+fn make_certificate(folder: &Folder) -> String {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let (certificate, key) = (folder.of("cert.pem"), folder.of("key.pem"));
+    fs::write(&certificate, made.cert.pem()).expect("written");
+    fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    format!("[tls]\ncertificate = {certificate:?}\nkey = {key:?}\n")
 }
 
 fn length(file: &Path) -> u64 {
@@ -28,22 +28,14 @@ fn length(file: &Path) -> u64 {
 
 #[test]
 fn a_download_by_https_goes_on_through_the_old_process_which_ends_with_it() {
-    if let Some(tool) =
-        ["curl", "openssl"].into_iter().find(|tool| Command::new(tool).arg("-V").output().is_err())
-    {
-        return outflow_skip::skipped("a download by HTTPS goes on", format!("{tool} is missing"));
+    if Command::new("curl").arg("-V").output().is_err() {
+        return outflow_skip::skipped("a download by HTTPS goes on", "curl is missing");
     }
-    let https = free_address();
+    let (folder, https) = (Folder::new(), free_address());
     let listen = format!("rtp_ports = \"47300-47399\"\nhttps = \"{https}\"");
-    let (folder, http) = Folder::new(&listen, "[streams.demo]\nsource = \"demo://\"\n");
-    make_certificate(&folder);
-    let text = fs::read_to_string(folder.file()).expect("written");
-    let (certificate, key) = (folder.of("cert.pem"), folder.of("key.pem"));
-    let tls = format!("[tls]\ncertificate = {certificate:?}\nkey = {key:?}\n");
-    fs::write(folder.file(), text + &tls).expect("there is room");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_outflow"));
-    command.arg("run").arg(folder.file()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut relay = command.spawn().expect("it can be run");
+    let streams = "[streams.demo]\nsource = \"demo://\"\n".to_owned();
+    let http = folder.configure(&listen, &(streams + &make_certificate(&folder)));
+    let mut relay = folder.relay(PROGRAM).spawn().expect("it can be run");
     wait_until("it does not listen", || TcpStream::connect(&https).is_ok());
     wait_until("it is not ready", || ask(&http, "GET /readyz") == Some(200));
     let got = folder.of("got.ts");

@@ -12,6 +12,7 @@ use outflow_engine::message::{Command, ControlError, Ingest, SourceId, StreamId,
 use outflow_handover::{Line, LineError, Message};
 use outflow_vital::Fatal;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinError;
 
 use super::describe::{self, Piped, Rest};
 use super::parts::Phase;
@@ -146,8 +147,7 @@ async fn hand_over(control: &Control, upgrade: &Upgrade, line: &Arc<Line>) -> Re
 /// # Errors
 /// It has ended instead.
 async fn goes_on(line: &Arc<Line>) -> Result<(), Fatal> {
-    let line = Arc::clone(line);
-    match tokio::task::spawn_blocking(move || line.receive(ON_WITHIN)).await {
+    match hear(line, ON_WITHIN).await {
         Ok(Err(error @ (LineError::Gone | LineError::System(_)))) => {
             Err(Fatal { what: "the process that took the relay over".to_owned(), why: error.to_string() })
         }
@@ -263,11 +263,16 @@ pub(super) async fn say(
     said.map_err(|error| ControlError::NotUpgraded(format!("the other process does not listen ({error})")))
 }
 
+/// What the other process says next; an error that is not the line's is of this process, which ends.
+async fn hear(line: &Arc<Line>, within: Duration) -> Result<Result<Message, LineError>, JoinError> {
+    let line = Arc::clone(line);
+    tokio::task::spawn_blocking(move || line.receive(within)).await
+}
+
 /// Waits for what the other process says next.
 pub(super) async fn expect(line: &Arc<Line>, kind: u8, within: Duration) -> Result<Message, ControlError> {
-    let line = Arc::clone(line);
-    let heard = tokio::task::spawn_blocking(move || line.receive(within)).await;
-    let message = heard.map_err(|_| ControlError::ShuttingDown)?.map_err(|error| {
+    let heard = hear(line, within).await.map_err(|_| ControlError::ShuttingDown)?;
+    let message = heard.map_err(|error| {
         ControlError::NotUpgraded(format!(
             "the other process says nothing ({error}); see its lines in the log"
         ))
