@@ -1,6 +1,6 @@
 //! The one place that reads the clock.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use outflow_media::Time;
 
@@ -24,6 +24,13 @@ impl Clock {
     /// The moment in the runtime's terms.
     pub(crate) fn instant(&self, at: Time) -> tokio::time::Instant {
         tokio::time::Instant::from_std(self.zero + at.since(Time::ZERO))
+    }
+}
+
+impl Clock {
+    /// One that has run for so long already; none if that is longer than this machine has.
+    pub(crate) fn since(ran: Duration) -> Option<Self> {
+        Instant::now().checked_sub(ran).map(|zero| Clock { zero })
     }
 }
 

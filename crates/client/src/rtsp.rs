@@ -1,6 +1,14 @@
 //! A stream by RTSP, the media over UDP or within the connection.
 
+mod save;
+
+pub(crate) use save::SavedRtsp;
+
+use core::future::poll_fn;
+use core::pin::pin;
+use core::task::Poll;
 use std::collections::VecDeque;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::{Bytes, BytesMut};
@@ -10,7 +18,7 @@ use outflow_rtp::sdp::Description;
 use outflow_rtsp::auth::Credentials;
 use outflow_rtsp::client::{ClientOptions, Event, Output, RtspClient, Server, TrackSetup, Wake};
 use outflow_rtsp::{Lower, Transport, interleaved_prefix};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::sleep_until;
 
 use crate::limits::{READ_BYTES, UNSENT_BYTES};
@@ -29,7 +37,6 @@ pub(crate) struct RtspSession {
     wire: Option<Connection>,
     described: Option<Described>,
     tracks: Vec<RtpTrack>,
-    carried: Vec<Transport>,
     udp: Vec<UdpTrack>,
     playing: bool,
     refused: Option<u16>,
@@ -37,12 +44,34 @@ pub(crate) struct RtspSession {
 
 /// The connection and what waits on it.
 struct Connection {
-    reader: ReadHalf<Box<dyn Io>>,
-    writer: WriteHalf<Box<dyn Io>>,
+    io: Box<dyn Io>,
     peer: IpAddr,
     local: IpAddr,
     input: BytesMut,
     output: BytesMut,
+}
+
+/// What was done on a connection.
+enum Exchanged {
+    Written,
+    /// As many bytes; the peer has closed it if there are none.
+    Read(usize),
+}
+
+impl Connection {
+    /// Writes what waits, or reads. Nothing is lost if this is cancelled.
+    async fn exchange(&mut self) -> io::Result<Exchanged> {
+        self.input.reserve(READ_BYTES);
+        poll_fn(|cx| {
+            if !self.output.is_empty()
+                && let Poll::Ready(written) = pin!(self.io.write_buf(&mut self.output)).poll(cx)
+            {
+                return Poll::Ready(written.map(|_| Exchanged::Written));
+            }
+            pin!(self.io.read_buf(&mut self.input)).poll(cx).map_ok(Exchanged::Read)
+        })
+        .await
+    }
 }
 
 impl core::fmt::Debug for Connection {
@@ -58,34 +87,25 @@ impl RtspSession {
         options: &Options,
         early: &mut VecDeque<Received>,
     ) -> Result<(RtspSession, Described), Error> {
-        let token = |token: String| Credentials { user: "token".to_owned(), password: token };
-        let client = RtspClient::new(
-            url,
-            ClientOptions {
-                lower: options.transport,
-                multicast: options.multicast,
-                credentials: options.credentials.clone().or(options.token.clone().map(token)),
-                timeout: options.patience,
-                seed: options.seed,
-                ..ClientOptions::default()
-            },
-        )?;
-        let mut session = RtspSession {
-            client,
-            options: options.clone(),
-            wire: None,
-            described: None,
-            tracks: Vec::new(),
-            carried: Vec::new(),
-            udp: Vec::new(),
-            playing: false,
-            refused: None,
-        };
+        let mut session = RtspSession::of(RtspClient::new(url, client_options(options))?, options);
         while !session.playing {
             session.advance(early).await?;
         }
         let described = session.described.take().ok_or_else(|| Error::Peer("no description".to_owned()))?;
         Ok((session, described))
+    }
+
+    fn of(client: RtspClient, options: &Options) -> Self {
+        RtspSession {
+            client,
+            options: options.clone(),
+            wire: None,
+            described: None,
+            tracks: Vec::new(),
+            udp: Vec::new(),
+            playing: false,
+            refused: None,
+        }
     }
 
     pub(crate) fn is_over_udp(&self) -> bool {
@@ -158,9 +178,8 @@ impl RtspSession {
         self.udp.clear();
         let wire = dial(&server.host, server.port, server.tls, &self.options).await?;
         let (peer, local) = (wire.peer.ip().to_canonical(), wire.local.ip());
-        let (reader, writer) = tokio::io::split(wire.io);
         let (input, output) = (BytesMut::with_capacity(READ_BYTES), BytesMut::new());
-        self.wire = Some(Connection { reader, writer, peer, local, input, output });
+        self.wire = Some(Connection { io: wire.io, peer, local, input, output });
         self.client.connected(self.options.clock.now());
         Ok(())
     }
@@ -181,7 +200,7 @@ impl RtspSession {
         match event {
             Event::Described { sdp } => self.on_described(&sdp, now)?,
             Event::SetUp(carried) if self.options.multicast => self.join(&carried)?,
-            Event::SetUp(carried) => self.on_set_up(carried),
+            Event::SetUp(carried) => self.on_set_up(&carried),
             Event::Started(_) => self.playing = true,
             Event::Media { track, rtcp, bytes } => {
                 let Some(track) = self.tracks.get_mut(track) else { return Ok(()) };
@@ -223,12 +242,12 @@ impl RtspSession {
         Ok(ports)
     }
 
-    fn on_set_up(&mut self, carried: Vec<Transport>) {
+    fn on_set_up(&mut self, carried: &[Transport]) {
         if carried.iter().all(|transport| transport.lower == Lower::Tcp) {
             self.udp.clear();
         }
         let peer = self.wire.as_ref().map(|wire| wire.peer);
-        for ((udp, transport), track) in self.udp.iter_mut().zip(&carried).zip(&self.tracks) {
+        for ((udp, transport), track) in self.udp.iter_mut().zip(carried).zip(&self.tracks) {
             // A server may send from another address than it listens on, if it says so.
             let named = transport.source.as_deref().and_then(|s| s.parse::<IpAddr>().ok());
             let Some(from) = named.filter(|ip| !ip.is_unspecified()).or(peer) else { continue };
@@ -237,7 +256,6 @@ impl RtspSession {
                 udp.greet(SocketAddr::new(from, ports.rtp), SocketAddr::new(from, ports.rtcp), track.ssrc());
             }
         }
-        self.carried = carried;
     }
 
     /// Joins the groups that the tracks go to, by the interface that leads to the server.
@@ -274,7 +292,7 @@ impl RtspSession {
     }
 
     fn send_rtcp(&mut self, track: usize, bytes: &[u8]) -> Result<(), Error> {
-        let channels = self.carried.get(track).and_then(|transport| transport.interleaved);
+        let channels = self.client.carried().get(track).and_then(|transport| transport.interleaved);
         match (channels, u16::try_from(bytes.len())) {
             (Some(channels), Ok(length)) => {
                 self.send(&[&interleaved_prefix(channels.rtcp, length), bytes])?;
@@ -297,25 +315,32 @@ impl RtspSession {
         let deadline = reports.chain(until.map(|(at, _)| at)).min();
         let clock = self.options.clock;
         let Some(wire) = &mut self.wire else { return Err(Error::Ended) };
-        wire.input.reserve(READ_BYTES);
         let deadline = clock.instant(deadline.unwrap_or_else(|| clock.now() + self.options.patience));
         tokio::select! {
-            read = wire.reader.read_buf(&mut wire.input) => match read {
-                Ok(0) => self.client.disconnected(None),
-                Ok(_) => self.client.handle(clock.now(), &mut wire.input),
+            exchanged = wire.exchange() => match exchanged {
+                Ok(Exchanged::Read(0)) => self.client.disconnected(None),
+                Ok(Exchanged::Read(_)) => self.client.handle(clock.now(), &mut wire.input),
+                Ok(Exchanged::Written) => {}
                 Err(error) => self.client.disconnected(Some(error.to_string())),
             },
-            written = wire.writer.write_buf(&mut wire.output), if !wire.output.is_empty() => {
-                if let Err(error) = written {
-                    self.client.disconnected(Some(error.to_string()));
-                }
-            }
             () = udp::readable(&self.udp) => {
                 udp::receive(&mut self.udp, &mut self.tracks, clock.now(), queue)?;
             }
             () = sleep_until(deadline) => {}
         }
         Ok(())
+    }
+}
+
+fn client_options(options: &Options) -> ClientOptions {
+    let token = |token: String| Credentials { user: "token".to_owned(), password: token };
+    ClientOptions {
+        lower: options.transport,
+        multicast: options.multicast,
+        credentials: options.credentials.clone().or(options.token.clone().map(token)),
+        timeout: options.patience,
+        seed: options.seed,
+        ..ClientOptions::default()
     }
 }
 

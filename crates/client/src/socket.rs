@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd as _, OwnedFd};
 
 use bytes::{Bytes, BytesMut};
 use outflow_rtsp::Pair;
@@ -36,6 +37,18 @@ pub(crate) struct Datagrams {
 impl Datagrams {
     pub(crate) fn new(socket: UdpSocket) -> Self {
         Datagrams { socket, buffer: BytesMut::new(), only_from: None, strangers: 0 }
+    }
+
+    /// One that another process has had; none if it cannot be.
+    pub(crate) fn taken(descriptor: OwnedFd) -> Option<Self> {
+        let socket = std::net::UdpSocket::from(descriptor);
+        socket.set_nonblocking(true).ok()?;
+        UdpSocket::from_std(socket).ok().map(Datagrams::new)
+    }
+
+    /// A copy of its descriptor for another process.
+    pub(crate) fn copied(&self) -> Option<OwnedFd> {
+        self.socket.as_fd().try_clone_to_owned().ok()
     }
 
     pub(crate) fn socket(&self) -> &UdpSocket {

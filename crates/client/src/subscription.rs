@@ -1,7 +1,10 @@
 //! Subscribing to a URL, whatever carries it.
 
+use core::time::Duration;
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 
+use minicbor::{Decode, Encode};
 use outflow_media::{Format, Time};
 use outflow_rtp::sdp;
 use outflow_ts::TsFramer;
@@ -11,8 +14,8 @@ use url::Url;
 use crate::datagrams::{RtpDatagrams, TsDatagrams};
 use crate::http::{Download, Granted, Session};
 use crate::poc::PocSession;
-use crate::rtsp::RtspSession;
-use crate::{Error, Options, Packet, Received, Rejected};
+use crate::rtsp::{RtspSession, SavedRtsp};
+use crate::{Clock, Error, Options, Packet, Received, Rejected};
 
 /// Begins to receive `url`:
 ///
@@ -87,6 +90,19 @@ impl From<Format> for Described {
     }
 }
 
+/// A subscription as it is handed over. Times are nanoseconds since the clock's zero.
+#[derive(Encode, Decode)]
+#[cbor(map)]
+struct SavedSubscription {
+    #[n(0)]
+    session: SavedRtsp,
+    /// How long the clock has run.
+    #[n(1)]
+    ran_ns: u64,
+    #[n(2)]
+    heard_at_ns: u64,
+}
+
 #[derive(Debug)]
 enum Source {
     Rtsp(Box<RtspSession>),
@@ -97,6 +113,39 @@ enum Source {
 }
 
 impl Subscription {
+    /// What came and was not handed on yet, before another process goes on with it.
+    pub fn take_received(&mut self) -> impl Iterator<Item = Received> {
+        self.queue.drain(..)
+    }
+
+    /// What another process needs to go on with it on the same connection and sockets: a value with secrets of its
+    /// session, and descriptors. None where it has to begin again: what is not RTSP, or goes through TLS.
+    pub fn save(&self) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
+        let Source::Rtsp(session) = &self.source else { return None };
+        let mut descriptors = Vec::new();
+        let saved = SavedSubscription {
+            session: session.save(self.format(), &mut descriptors)?,
+            ran_ns: self.now().as_nanos(),
+            heard_at_ns: self.heard_at.as_nanos(),
+        };
+        Some((minicbor::to_vec(&saved).ok()?, descriptors))
+    }
+
+    /// Goes on with what another process has saved of a subscription to this URL. None if that cannot be, or if it is
+    /// to be asked for in another way now: it begins again then.
+    pub fn restore(url: &str, options: Options, (value, descriptors): (&[u8], Vec<OwnedFd>)) -> Option<Self> {
+        let saved: SavedSubscription = minicbor::decode(value).ok()?;
+        let options = Options { clock: Clock::since(Duration::from_nanos(saved.ran_ns))?, ..options };
+        let (session, format) = RtspSession::restore(url, &options, saved.session, descriptors)?;
+        Some(Subscription {
+            source: Source::Rtsp(Box::new(session)),
+            described: format.into(),
+            queue: VecDeque::new(),
+            heard_at: Time::from_nanos(saved.heard_at_ns),
+            options,
+        })
+    }
+
     /// What the packets are.
     pub fn format(&self) -> &Format {
         &self.described.format

@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use core::time::Duration;
+use minicbor::{Decode, Encode};
 use outflow_media::{Codec, Time, Track};
 use outflow_rtp::rtcp::{LevelAnswer, LevelMessage, Report, key_frame_request};
+use outflow_rtp::save::SavedReception;
 use outflow_rtp::{Reception, RtpHeader, rtcp};
 
 use crate::negotiation::Negotiation;
@@ -33,7 +35,68 @@ pub(crate) struct RtpTrack {
     pub(crate) malformed: u64,
 }
 
+/// A track that goes on in another process. Times are nanoseconds since the clock's zero.
+#[derive(Debug, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct SavedRtpTrack {
+    #[n(0)]
+    holds_ts: bool,
+    #[n(1)]
+    payload_type: Option<u8>,
+    #[n(2)]
+    clock_rate: u32,
+    #[n(3)]
+    reception: Option<SavedReception>,
+    #[n(4)]
+    ssrc: u32,
+    #[n(5)]
+    cname: String,
+    #[n(6)]
+    random: u64,
+    #[n(7)]
+    report_at_ns: Option<u64>,
+    /// How often a key frame was asked for, which wraps.
+    #[n(8)]
+    asked: u8,
+    #[n(9)]
+    malformed: u64,
+}
+
 impl RtpTrack {
+    /// What another process goes on with. Levels have to be asked for again.
+    pub(crate) fn save(&self) -> SavedRtpTrack {
+        SavedRtpTrack {
+            holds_ts: self.holds_ts,
+            payload_type: self.payload_type,
+            clock_rate: self.clock_rate,
+            reception: self.reception.as_ref().and_then(Reception::save),
+            ssrc: self.ssrc,
+            cname: self.cname.clone(),
+            random: self.random,
+            report_at_ns: self.report_at.map(Time::as_nanos),
+            asked: self.key_frame.1,
+            malformed: self.malformed,
+        }
+    }
+
+    /// Goes on with what another process has saved, as the track that stands at `index`.
+    pub(crate) fn restore(index: u8, saved: SavedRtpTrack) -> Self {
+        RtpTrack {
+            index,
+            holds_ts: saved.holds_ts,
+            payload_type: saved.payload_type,
+            clock_rate: saved.clock_rate,
+            reception: saved.reception.map(|it| Reception::restore(it, saved.clock_rate)),
+            ssrc: saved.ssrc,
+            cname: saved.cname,
+            random: saved.random,
+            report_at: saved.report_at_ns.map(Time::from_nanos),
+            negotiation: Negotiation::new((saved.random >> 32) as u16),
+            key_frame: (false, saved.asked),
+            malformed: saved.malformed,
+        }
+    }
+
     /// The track that stands at `index`. `seed` gives its synchronization source.
     pub(crate) fn new(index: u8, track: &Track, seed: u64) -> Self {
         let random = mixed(seed.wrapping_add(u64::from(index)));

@@ -3,7 +3,9 @@
 use core::task::Poll;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
 
+use minicbor::{Decode, Encode};
 use outflow_media::Time;
 use outflow_rtp::{PlainHeader, is_rtcp};
 use tokio::net::UdpSocket;
@@ -24,7 +26,56 @@ pub(crate) struct UdpTrack {
     learns: bool,
 }
 
+/// The sockets of a track as another process goes on with them. Their descriptors stand beside it, RTP's first.
+#[derive(Debug, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct SavedUdpTrack {
+    #[n(0)]
+    has_rtcp: bool,
+    #[n(1)]
+    only_from: Option<String>,
+    #[n(2)]
+    reports_to: Option<String>,
+    #[n(3)]
+    learns: bool,
+    #[n(4)]
+    strangers: u64,
+}
+
 impl UdpTrack {
+    /// What another process goes on with; its descriptors are put to the others.
+    pub(crate) fn save(&self, descriptors: &mut Vec<OwnedFd>) -> Option<SavedUdpTrack> {
+        let sockets = [Some(&self.rtp), self.rtcp.as_ref()];
+        for socket in sockets.into_iter().flatten() {
+            descriptors.push(socket.copied()?);
+        }
+        Some(SavedUdpTrack {
+            has_rtcp: self.rtcp.is_some(),
+            only_from: self.rtp.only_from.map(|from| from.to_string()),
+            reports_to: self.reports_to.map(|to| to.to_string()),
+            learns: self.learns,
+            strangers: self.strangers(),
+        })
+    }
+
+    /// Goes on with what another process has saved; none if that cannot be.
+    pub(crate) fn restore(
+        saved: SavedUdpTrack,
+        descriptors: &mut impl Iterator<Item = OwnedFd>,
+    ) -> Option<Self> {
+        let mut rtp = Datagrams::taken(descriptors.next()?)?;
+        let mut rtcp = if saved.has_rtcp { Some(Datagrams::taken(descriptors.next()?)?) } else { None };
+        rtp.strangers = saved.strangers;
+        if let Some(from) = saved.only_from {
+            let from = from.parse().ok()?;
+            rtp.only_from = Some(from);
+            rtcp.iter_mut().for_each(|rtcp| rtcp.only_from = Some(from));
+        }
+        let reports_to = saved.reports_to.map(|to| to.parse().ok());
+        let reports_to = if let Some(to) = reports_to { Some(to?) } else { None };
+        Some(UdpTrack { rtp, rtcp, reports_to, learns: saved.learns })
+    }
+
     pub(crate) fn new(rtp: UdpSocket, rtcp: Option<UdpSocket>, learns: bool) -> Self {
         UdpTrack { rtp: Datagrams::new(rtp), rtcp: rtcp.map(Datagrams::new), reports_to: None, learns }
     }

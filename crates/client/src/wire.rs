@@ -3,20 +3,35 @@
 use core::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::{Error, Options, tls};
 
 /// A connection's bytes, whatever is below them.
-pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {
+    /// Its descriptor, if that is all that is below them.
+    fn plain(&self) -> Option<BorrowedFd<'_>>;
+}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+impl Io for TcpStream {
+    fn plain(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
+    }
+}
+
+impl Io for TlsStream<TcpStream> {
+    fn plain(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
 
 /// A connection.
 pub(crate) struct Wire {

@@ -6,17 +6,19 @@ use outflow_relay::save::SavedStream;
 use outflow_relay::{Output, Stream, StreamOptions};
 use outflow_rtsp::server::{Options, SavedSession, Session};
 
+use crate::rtsp_client::restored;
 use crate::stream::play;
 
 /// How often a stream asks in a row at most.
 const OUTPUTS_MAX: usize = 20_000;
 
-/// A byte that says what, and behind it: a stream as it is handed over, an RTSP session, or the steps of a stream that
-/// goes on in another process, each time that this number of them was taken.
+/// A byte that says what, and behind it: a stream as it is handed over, an RTSP session, an RTSP client, or the steps of
+/// a stream that goes on in another process, each time that this number of them was taken.
 pub(crate) fn hand_over(data: &[u8]) {
     match data {
         [0, saved @ ..] => stream(saved),
         [1, saved @ ..] => session(saved),
+        [2, saved @ ..] => restored(saved),
         [every, steps @ ..] => {
             let mut left = *every;
             play(steps, |scene| {

@@ -5,7 +5,7 @@ use core::time::Duration;
 use bytes::{Bytes, BytesMut};
 use outflow_media::Time;
 use outflow_rtp::sdp;
-use outflow_rtsp::client::{Event, Output, RtspClient, TrackSetup};
+use outflow_rtsp::client::{Event, Output, RtspClient, SavedClient, TrackSetup};
 use outflow_rtsp::{ClientOptions, Decoder, Item, Lower, Pair};
 
 /// Waits that a client may ask for without anything being received.
@@ -14,11 +14,14 @@ const WAITS: usize = 4;
 /// What it asks for in one go: far more than any answer calls for, and than media of one part.
 const OUTPUTS: usize = 1 << 16;
 
-/// The first byte chooses UDP or TCP, and a teardown at the end; if the second is `#`, a stream is
-/// published. What follows is received in parts, which a byte of 0xff ends.
+/// The URL that is asked for.
+const URL: &str = "rtsp://user:password@host/path";
+
+/// The first byte chooses UDP or TCP, a teardown at the end, and whether another process goes on wherever one could; if
+/// the second is `#`, a stream is published. What follows is received in parts, which a byte of 0xff ends.
 pub(crate) fn rtsp_client(data: &[u8]) {
     let (first, data) = data.split_first().map_or((0, data), |(first, rest)| (*first, rest));
-    let (udp, ends) = (first % 2 == 1, first & 2 != 0);
+    let (udp, ends, moves) = (first % 2 == 1, first & 2 != 0, first & 4 != 0);
     let (publishes, data) = data.strip_prefix(b"#").map_or((false, data), |rest| (true, rest));
     let mut driver = Driver::new(udp, publishes);
     let mut buffer = BytesMut::new();
@@ -28,6 +31,9 @@ pub(crate) fn rtsp_client(data: &[u8]) {
         buffer.extend_from_slice(part);
         driver.client.handle(driver.now, &mut buffer);
         wait = driver.serve();
+        if moves && driver.goes_on_elsewhere() {
+            assert_eq!(driver.serve(), wait, "it waits for the same in another process");
+        }
     }
     for _ in 0..WAITS {
         let Some(at) = wait else { break };
@@ -43,8 +49,21 @@ pub(crate) fn rtsp_client(data: &[u8]) {
     assert!(driver.closed, "a client without connection has ended");
 }
 
+/// A client that a process hands over, as what it saved might be read.
+pub(crate) fn restored(saved: &[u8]) {
+    let Ok(saved) = minicbor::decode::<SavedClient>(saved) else { return };
+    let Some(mut client) = RtspClient::restore(URL, ClientOptions::default(), saved) else { return };
+    let answer = b"RTSP/1.0 401 Unauthorized\r\nCSeq: 7\r\nWWW-Authenticate: Basic realm=r\r\n\r\n";
+    client.handle(Time::ZERO, &mut BytesMut::from(&answer[..]));
+    for round in 0..4 {
+        while let Output::Send(_) | Output::Event(_) = client.poll(Time::from_millis(7_000 * round)) {}
+        client.handle(Time::ZERO, &mut BytesMut::from(&b"$\0\0\x01x"[..]));
+    }
+}
+
 struct Driver {
     client: RtspClient,
+    options: ClientOptions,
     now: Time,
     ports: Option<Pair<u16>>,
     tracks: usize,
@@ -56,9 +75,18 @@ impl Driver {
         let lower = if udp { Lower::Udp } else { Lower::Tcp };
         let announce = publishes.then(|| Bytes::from_static(b"v=0"));
         let options = ClientOptions { lower, announce, ..ClientOptions::default() };
-        let client = RtspClient::new("rtsp://user:password@host/path", options).expect("a URL");
+        let client = RtspClient::new(URL, options.clone()).expect("a URL");
         let ports = udp.then_some(Pair { rtp: 5000, rtcp: 5001 });
-        Driver { client, now: Time::ZERO, ports, tracks: 0, closed: false }
+        Driver { client, options, now: Time::ZERO, ports, tracks: 0, closed: false }
+    }
+
+    /// Answers whether another process goes on with it.
+    fn goes_on_elsewhere(&mut self) -> bool {
+        let Some(saved) = self.client.save() else { return false };
+        let bytes = minicbor::to_vec(&saved).expect("memory does not fail");
+        let saved = minicbor::decode(&bytes).expect("what was written");
+        self.client = RtspClient::restore(URL, self.options.clone(), saved).expect("what was saved fits");
+        true
     }
 
     /// Does what the client wants, until it wants to wait.

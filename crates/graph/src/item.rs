@@ -91,11 +91,7 @@ impl Item {
 
     /// Its fixed RTP header to be changed, without touching bytes that others may hold.
     pub fn header_mut(&mut self) -> Option<&mut [u8; HEADER]> {
-        if self.rtp_header[0] == 0 {
-            self.rtp_header = *self.header()?;
-            self.packet.bytes = self.packet.bytes.slice(HEADER..);
-        }
-        Some(&mut self.rtp_header)
+        self.packet.own_rtp_header(&mut self.rtp_header)
     }
 
     /// The packet in one piece, to be changed: in place if nothing else holds its bytes, else a copy.

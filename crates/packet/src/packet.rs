@@ -25,6 +25,15 @@ impl Packet {
         }
         self.bytes.first_chunk().filter(|header| header[0] >> 6 == 2)
     }
+
+    /// The same to be changed, without touching bytes that others may hold: it stands in `apart` from then on.
+    pub fn own_rtp_header<'a>(&mut self, apart: &'a mut [u8; HEADER]) -> Option<&'a mut [u8; HEADER]> {
+        if apart[0] == 0 {
+            *apart = *self.rtp_header(apart)?;
+            self.bytes = self.bytes.slice(HEADER..);
+        }
+        Some(apart)
+    }
 }
 
 /// A packet with all that a branch needs to know of it.

@@ -1,4 +1,4 @@
-//! New processes that end in the middle of an upgrade, at each of its steps. The relay's packets go on.
+//! What a receiver gets while processes take over, one after the other or in vain: each packet follows the one before.
 
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::AsFd as _;
@@ -68,18 +68,28 @@ struct Scene {
 }
 
 impl Scene {
-    fn new() -> Self {
+    /// What is said of the stream stands behind its source, and of the sink behind its address.
+    fn new(ports: &str, (of_stream, of_sink): (&str, &str)) -> Self {
         let sink = UdpSocket::bind("127.0.0.1:0").expect("a port");
         sink.set_read_timeout(Some(PATIENCE)).expect("set");
         let to = sink.local_addr().expect("bound");
-        let (folder, sinks) = (Folder::new(), format!("[[sinks]]\nstream = \"demo\"\nto = \"rtp://{to}\"\n"));
-        let streams = format!("[streams.demo]\nsource = \"demo://\"\n{sinks}");
-        let http = folder.configure("rtp_ports = \"47200-47299\"", &streams);
+        let (folder, sinks) =
+            (Folder::new(), format!("[[sinks]]\nstream = \"demo\"\nto = \"rtp://{to}\"\n{of_sink}"));
+        let streams = format!("[streams.demo]\nsource = \"demo://\"\n{of_stream}{sinks}");
+        let http = folder.configure(&format!("rtp_ports = \"{ports}\""), &streams);
         put(&format!("cp '{PROGRAM}' '{}'", folder.of("outflow").display()));
         let log = fs::File::create(folder.of("log")).expect("a file");
         let relay = folder.relay(folder.of("outflow")).stderr(log).spawn().expect("it can be run");
         wait_until("it does not listen", || TcpStream::connect(&http).is_ok());
         Scene { relay, http, sink, folder }
+    }
+
+    /// The numbers of what its sink gets from now on.
+    fn hear(&self) -> Receiver<u16> {
+        let (told, heard) = channel();
+        let sink = self.sink.try_clone().expect("a copy");
+        thread::spawn(move || numbers(&sink, &told));
+        heard
     }
 
     fn log(&self) -> String {
@@ -132,11 +142,8 @@ fn go_on(numbers: &Receiver<u16>, last: &mut Option<u16>, after: &str) {
 
 #[test]
 fn a_relay_goes_on_when_the_new_process_ends_before_it_has_it_and_fails_with_one_that_ends_later() {
-    let mut scene = Scene::new();
-    let (told, heard) = channel();
-    let sink = scene.sink.try_clone().expect("a copy");
-    thread::spawn(move || numbers(&sink, &told));
-    let mut last = None;
+    let mut scene = Scene::new("47200-47249", ("", ""));
+    let (heard, mut last) = (scene.hear(), None);
     go_on(&heard, &mut last, "the start");
     for kind in [HELLO, READY, CONNECTED, RESTORED] {
         assert_eq!(scene.upgrade_that_ends(kind), Some(409), "{kind}");
@@ -150,5 +157,20 @@ fn a_relay_goes_on_when_the_new_process_ends_before_it_has_it_and_fails_with_one
     assert_eq!(status.code(), Some(FAILED), "{}", scene.log());
     let said = "the process that took the relay over has ended";
     assert!(scene.log().contains(said), "{}", scene.log());
+    end(&scene.folder.file());
+}
+
+#[test]
+fn what_another_program_makes_of_a_stream_is_numbered_on() {
+    let program = "[streams.demo.elements.copy]\nelement = \"external\"\ncommand = [\"cat\"]\n\
+                   [streams.demo.branches.copied]\ninput = \"copy\"\n";
+    let mut scene = Scene::new("47250-47299", (program, "branch = \"copied\"\n"));
+    let (heard, mut last) = (scene.hear(), None);
+    go_on(&heard, &mut last, "the start");
+    for upgrade in ["an upgrade", "another one"] {
+        assert_eq!(ask(&scene.http, "POST /api/v1/upgrade"), Some(200));
+        go_on(&heard, &mut last, upgrade);
+    }
+    assert!(scene.relay.wait().expect("it ends").success());
     end(&scene.folder.file());
 }

@@ -1,8 +1,9 @@
 //! What an upgrade needs of the processes: one that waits with all that the relay began with, and one that takes over.
 
-#![allow(clippy::disallowed_methods, reason = "a test of processes")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test of processes")]
 
 mod ends;
+mod pulled;
 mod through;
 
 use std::ffi::OsStr;

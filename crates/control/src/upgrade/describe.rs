@@ -97,7 +97,7 @@ fn publishers(
         let read_by_worker = lives.iter().any(|(_, live)| is_read(live, turn.source));
         let is_taken = taken.contains(&turn.source);
         let is_piped = is_pushed && !read_by_worker && !is_taken;
-        // A source that is pulled begins again, and so does a publisher whose session ends.
+        // What else is pulled begins again, and so does a publisher whose session ends.
         if !(is_taken || is_piped || (read_by_worker && !is_pushed)) {
             continue;
         }

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use outflow_engine::message::{Receiver, ReceiverId, SourceId, SourceSocket};
 
-use super::Upgrade;
+use super::{Part, Upgrade};
 use crate::control::Control;
 use crate::publisher::Publisher;
 use crate::receiver::Playing;
@@ -18,6 +18,8 @@ pub(super) struct Kept {
     turns: BTreeMap<SourceId, KeptTurn>,
     /// Configured sources that have gone on, by stream.
     configured: BTreeMap<String, Publisher>,
+    /// Sources that are pulled, by stream.
+    pulled: BTreeMap<String, Part>,
     peers: BTreeMap<ReceiverId, Vec<u8>>,
     /// Which worker owned which stream.
     pub(super) places: BTreeMap<String, usize>,
@@ -88,6 +90,17 @@ impl Kept {
 
     pub(super) fn take_playing(&mut self, receiver: ReceiverId) -> Option<Playing> {
         self.receivers.remove(&receiver).map(|kept| kept.playing)
+    }
+
+    /// A source that is pulled, which is that of its turn's stream.
+    pub(super) fn add_pulled(&mut self, part: Part) {
+        if let Some(turn) = part.turn.and_then(|turn| self.turns.get(&turn)) {
+            self.pulled.insert(turn.stream.clone(), part);
+        }
+    }
+
+    pub(super) fn take_pulled(&mut self, stream: &str) -> Option<Part> {
+        self.pulled.remove(stream)
     }
 
     pub(super) fn take_turn(&mut self, source: SourceId) -> Option<KeptTurn> {

@@ -45,6 +45,9 @@ use crate::control::Control;
 use crate::publisher::Publisher;
 use crate::receiver::Playing;
 
+/// What parts are called of sources that are pulled ([`Upgrade::pulled`]).
+pub const PULLED: &str = "pulled";
+
 /// How often it is looked whether anything goes on through a process that has handed the relay over.
 const LINGER_LOOK: Duration = Duration::from_millis(100);
 
@@ -95,6 +98,13 @@ impl Upgrade {
     pub fn publisher(&self, control: &Control, source: SourceId) -> Option<Publisher> {
         let turn = self.kept().take_turn(source)?;
         turn.open(control)
+    }
+
+    /// A source of this stream that is pulled goes on: its turn, and what its task gave. It is there once.
+    pub fn pulled(&self, control: &Control, stream: &str) -> Option<(Publisher, Part)> {
+        let mut part = self.kept().take_pulled(stream)?;
+        let publisher = self.publisher(control, part.turn.take()?)?;
+        Some((publisher, part))
     }
 
     /// What a receiver's state machine has said of itself.

@@ -19,7 +19,7 @@ use super::saved::{
     Base, FORMAT, Hello, SavedAt, SavedConnections, SavedEntry, SavedPart, SavedPublisher, SavedRelay,
     decode, encode, kind,
 };
-use super::{Part, Upgrade, pipe};
+use super::{PULLED, Part, Upgrade, pipe};
 use crate::control::{Control, skip_ids};
 use crate::placing::Replication;
 use crate::receiver::Playing;
@@ -356,6 +356,9 @@ fn hand_on(control: &Control, parts: Vec<FrontPart>) {
     }
     for part in by_front.remove(pipe::FRONT).unwrap_or_default() {
         pipe::take(control, &upgrade, part);
+    }
+    for part in by_front.remove(PULLED).unwrap_or_default() {
+        upgrade.kept().add_pulled(part);
     }
     for front in control.fronts().iter() {
         if let Some(parts) = front.parts().and_then(|name| by_front.remove(name)) {

@@ -7,9 +7,10 @@
     reason = "the control plane owns time, tasks and I/O"
 )]
 
-use outflow_client::{Error, Options, Received, subscribe};
+use minicbor::{Decode, Encode};
+use outflow_client::{Error, Options, Received, Subscription, subscribe};
 use outflow_config::{SecretUrl, StreamConfig};
-use outflow_control::{Control, PublishOptions, Publisher, Push, Reconnect};
+use outflow_control::{Control, PULLED, Part, PublishOptions, Publisher, Push, Reconnect, Upgrade};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
 use outflow_rtp::rtcp;
@@ -21,27 +22,34 @@ const CNAME: &str = "outflow-pull";
 /// Where to ask for a stream, and how.
 pub type Asked = (SecretUrl, Options);
 
-/// Keeps `stream` published with what its configured source sends when it is asked, until aborted.
-pub async fn pull(
+/// Keeps `stream` published with what its configured source sends when it is asked, until aborted, or until another
+/// process does. One that the process before has pulled goes on, if it is still the one that is configured.
+pub fn pull(
     control: Control,
     stream: String,
     config: StreamConfig,
-    ask: impl Fn(&Control, &StreamConfig) -> Result<Asked, ControlError>,
-) {
-    // Secrets are left out.
-    let shown = config.source.to_string();
-    let mut reconnect = Reconnect::new(random_u32());
-    loop {
-        let began = Instant::now();
-        let turn = async { turn(&control, &stream, &shown, ask(&control, &config)?).await };
-        let why = match turn.await {
-            Ok(()) => "its turn was taken away".to_owned(),
-            Err(why) => why.to_string(),
-        };
-        let wait = reconnect.after(began.elapsed());
-        let retry_ms = wait.as_millis() as u64;
-        tracing::warn!(stream, source = shown, why, retry_ms, "the source cannot be pulled");
-        sleep(wait).await;
+    ask: impl Fn(&Control, &StreamConfig) -> Result<Asked, ControlError> + Send + Sync,
+) -> impl Future<Output = ()> + Send {
+    // Before anything waits: what is not asked for ends.
+    let mut kept = control.shared::<Upgrade>().pulled(&control, &stream);
+    async move {
+        // Secrets are left out.
+        let shown = config.source.to_string();
+        let mut reconnect = Reconnect::new(random_u32());
+        loop {
+            let began = Instant::now();
+            let turn =
+                async { turn(&control, (&stream, &shown), ask(&control, &config)?, kept.take()).await };
+            let why = match turn.await {
+                Ok(Over::Elsewhere) => return,
+                Ok(Over::TakenAway) => "its turn was taken away".to_owned(),
+                Err(why) => why.to_string(),
+            };
+            let wait = reconnect.after(began.elapsed());
+            let retry_ms = wait.as_millis() as u64;
+            tracing::warn!(stream, source = shown, why, retry_ms, "the source cannot be pulled");
+            sleep(wait).await;
+        }
     }
 }
 
@@ -56,13 +64,45 @@ pub enum Failure {
     Relay(#[from] ControlError),
 }
 
-/// Connects, and publishes until that ends.
-async fn turn(control: &Control, stream: &str, shown: &str, (url, options): Asked) -> Result<(), Failure> {
-    let mut subscription = subscribe(url.reveal(), options).await?;
-    let format = subscription.format().clone();
-    let options = PublishOptions { format, peer: shown.to_owned(), configured: true };
-    let mut publisher = control.publish(stream, options).await?;
+/// How a turn ended that did not fail.
+enum Over {
+    /// The relay gave it to another source, or the stream is gone.
+    TakenAway,
+    /// Another process goes on with it.
+    Elsewhere,
+}
+
+/// A source that goes on in another process.
+#[derive(Encode, Decode)]
+#[cbor(map)]
+struct SavedPull {
+    /// What it is, without secrets.
+    #[n(0)]
+    source: String,
+    #[cbor(n(1), with = "minicbor::bytes")]
+    subscription: Vec<u8>,
+}
+
+/// Connects, or goes on with what the process before has pulled, and publishes until that ends.
+async fn turn(
+    control: &Control,
+    (stream, shown): (&str, &str),
+    (url, options): Asked,
+    kept: Option<(Publisher, Part)>,
+) -> Result<Over, Failure> {
+    let kept = kept.and_then(|kept| resume(shown, (&url, &options), kept));
+    let (mut subscription, mut publisher) = match kept {
+        Some(both) => both,
+        None => {
+            let subscription = subscribe(url.reveal(), options).await?;
+            let format = subscription.format().clone();
+            let options = PublishOptions { format, peer: shown.to_owned(), configured: true };
+            (subscription, control.publish(stream, options).await?)
+        }
+    };
     let mut feedback = publisher.take_feedback();
+    let mut member = control.shared::<Upgrade>().join(PULLED);
+    member.brings_media();
     loop {
         let received = tokio::select! {
             received = subscription.recv() => received?,
@@ -70,11 +110,40 @@ async fn turn(control: &Control, stream: &str, shown: &str, (url, options): Aske
                 subscription.ask_key_frame(track);
                 continue;
             }
+            () = member.asked() => {
+                subscription.take_received().for_each(|received| {
+                    // Its stream's worker counts what has no room.
+                    let _ = hand_on(&publisher, received);
+                });
+                if member.give(save(shown, &subscription, &publisher)).await {
+                    return Ok(Over::Elsewhere);
+                }
+                continue;
+            }
         };
         if hand_on(&publisher, received) == Push::Closed {
-            return Ok(());
+            return Ok(Over::TakenAway);
         }
     }
+}
+
+/// What another process needs to go on; nothing if it has to begin again.
+fn save(shown: &str, subscription: &Subscription, publisher: &Publisher) -> Option<Part> {
+    let (subscription, descriptors) = subscription.save()?;
+    let value = minicbor::to_vec(SavedPull { source: shown.to_owned(), subscription }).ok()?;
+    Some(Part { value, descriptors, turn: Some(publisher.id()) })
+}
+
+/// Goes on with what the process before has pulled, if that is what is configured here.
+fn resume(
+    shown: &str,
+    (url, options): (&SecretUrl, &Options),
+    (publisher, part): (Publisher, Part),
+) -> Option<(Subscription, Publisher)> {
+    let SavedPull { source, subscription } = minicbor::decode(&part.value).ok()?;
+    let saved = (&subscription[..], part.descriptors);
+    let subscription = (source == shown).then(|| Subscription::restore(url.reveal(), options.clone(), saved));
+    Some((subscription??, publisher))
 }
 
 /// Publishes what another server has sent.

@@ -264,8 +264,14 @@ impl Stream {
         slot.idle_since = None;
         let sink = &mut out.sinks[key.0];
         // Another process numbers what it makes of the stream in its own way.
-        let newest = slot.branch.newest_sequence().zip(saved.newest_sequence);
-        let apart = newest.map_or(0, |(here, there)| here.wrapping_sub(there));
+        let apart = match (slot.branch.newest_sequence(), saved.newest_sequence) {
+            (Some(here), Some(there)) => here.wrapping_sub(there),
+            (None, Some(there)) => {
+                slot.go_on_after(there);
+                0
+            }
+            (_, None) => 0,
+        };
         sink.sequence_offset = saved.sequence_offset.wrapping_add(apart);
         sink.max_layer = MaxLayer::up_to(saved.max_layer);
         sink.blocked = saved.blocked;

@@ -34,6 +34,23 @@ pub enum Challenge {
 }
 
 impl Challenge {
+    /// As a server poses it, so that it can be read again.
+    pub(crate) fn emit(&self) -> String {
+        match self {
+            Challenge::Basic { realm } => format!("Basic realm=\"{}\"", quote(realm)),
+            Challenge::Digest { realm, nonce, opaque, algorithm, session, qop_auth, stale } => {
+                let (realm, nonce, name) = (quote(realm), quote(nonce), algorithm.name());
+                let session = if *session { "-sess" } else { "" };
+                let opaque = opaque.as_ref().map(|it| format!(", opaque=\"{}\"", quote(it)));
+                let (opaque, qop) =
+                    (opaque.unwrap_or_default(), if *qop_auth { ", qop=\"auth\"" } else { "" });
+                format!(
+                    "Digest realm=\"{realm}\", nonce=\"{nonce}\", algorithm={name}{session}{opaque}{qop}, stale={stale}"
+                )
+            }
+        }
+    }
+
     /// The challenges of a WWW-Authenticate value; what is not understood is left out. Several
     /// headers may have been joined by commas.
     pub fn parse_all(value: &str) -> Vec<Challenge> {

@@ -11,10 +11,12 @@
 mod event;
 mod flow;
 mod request;
+mod save;
 #[cfg(test)]
 mod tests;
 
 pub use event::{Closed, Event, Output, Server, Start, Wake};
+pub use save::SavedClient;
 
 use std::collections::VecDeque;
 
@@ -113,9 +115,16 @@ struct Pending {
 impl RtspClient {
     /// A client for `rtsp://[user[:password]@]host[:port]/path` or `rtsps://…`.
     pub fn new(url: &str, options: ClientOptions) -> Result<Self, Closed> {
+        let mut client = RtspClient::begin(url, options)?;
+        client.connect()?;
+        Ok(client)
+    }
+
+    /// One that has not said anything yet.
+    fn begin(url: &str, options: ClientOptions) -> Result<Self, Closed> {
         let url = Url::parse(url).map_err(|_| Closed::BadUrl(url.to_owned()))?;
         let (url, in_url) = request::without_credentials(url)?;
-        let mut client = RtspClient {
+        Ok(RtspClient {
             credentials: in_url.or_else(|| options.credentials.clone()),
             decoder: Decoder::new(),
             base: url.clone(),
@@ -137,14 +146,17 @@ impl RtspClient {
             closed: false,
             out: VecDeque::new(),
             options,
-        };
-        client.connect()?;
-        Ok(client)
+        })
     }
 
     /// What is asked for, after redirections, without credentials.
     pub fn url(&self) -> &Url {
         &self.url
+    }
+
+    /// How each track is carried, as far as they are set up.
+    pub fn carried(&self) -> &[Transport] {
+        &self.carried
     }
 
     /// Interleaved packets on channels that no track has; they are dropped.

@@ -330,3 +330,53 @@ proptest! {
         Talk::playing("abc").receive(&bytes);
     }
 }
+
+/// The same client in another process, as it is handed over.
+fn elsewhere(client: &RtspClient, url: &str) -> RtspClient {
+    let bytes = minicbor::to_vec(client.save().expect("it plays")).unwrap();
+    RtspClient::restore(url, options(Lower::Tcp), minicbor::decode(&bytes).unwrap()).expect("it fits")
+}
+
+#[test]
+fn a_client_goes_on_in_another_process() {
+    let mut talk = Talk::playing("abc;timeout=20");
+    talk.client = elsewhere(&talk.client, URL);
+    talk.now = talk.run().unwrap().0;
+    talk.run();
+    let asked = talk.last().to_owned();
+    assert!(asked.starts_with("GET_PARAMETER rtsp://cam/s/ ") && asked.contains("\r\nSession: abc\r\n"));
+    // The answer comes after the next hand-over; the server wants a password by now.
+    talk.client = elsewhere(&talk.client, URL);
+    let challenge = "WWW-Authenticate: Digest realm=\"c\\\"am\", nonce=\"n\", opaque=\"o\", qop=\"auth\"\r\n";
+    assert!(talk.answer("401 Unauthorized", challenge, "").contains("nc=00000001"));
+    talk.answer("200 OK", "", "");
+    let known = talk.client.challenge.clone();
+    talk.client = elsewhere(&talk.client, URL);
+    assert_eq!(talk.client.challenge, known);
+    talk.now = talk.run().unwrap().0;
+    talk.run();
+    assert!(talk.last().contains("nc=00000002"), "{}", talk.last());
+    assert_eq!(talk.last().matches("CSeq: 8").count(), 1, "{}", talk.last());
+    talk.receive(b"$\x07\x00\x02hi");
+    let media = Event::Media { track: 1, rtcp: true, bytes: Bytes::from_static(b"hi") };
+    assert_eq!(talk.events.last(), Some(&media));
+}
+
+#[test]
+fn a_password_stays_with_the_server_that_may_have_it_in_another_process_too() {
+    let mut talk = Talk::new(URL, options(Lower::Tcp));
+    talk.answer("302 Found", "Location: rtsp://elsewhere/s\r\n", "");
+    talk.answer("200 OK", "Public: OPTIONS\r\n", "");
+    talk.answer("200 OK", "", "v=0");
+    talk.setup(1, None);
+    talk.answer("200 OK", "Session: a\r\nTransport: RTP/AVP/TCP;interleaved=0-1\r\n", "");
+    assert!(talk.client.save().is_none(), "it does not play");
+    talk.answer("200 OK", "", "");
+    talk.client = elsewhere(&talk.client, URL);
+    talk.now = talk.run().unwrap().0;
+    talk.run();
+    assert!(talk.last().starts_with("OPTIONS rtsp://elsewhere/s "), "{}", talk.last());
+    talk.answer("401 Unauthorized", "WWW-Authenticate: Basic realm=\"b\"\r\n", "");
+    assert_eq!(talk.closed(), &Closed::NeedsCredentials("b".to_owned()));
+    assert!(talk.client.save().is_none(), "it is over");
+}

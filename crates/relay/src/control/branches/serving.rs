@@ -84,9 +84,12 @@ pub(in crate::control) fn put(out: &mut Distribution, now: Time, parsed: Parsed)
 }
 
 /// Puts a packet that is new, or was there before, into a branch, and behind it those that are levels of it.
-fn into_branch(out: &mut Distribution, now: Time, index: usize, parsed: Parsed, is_new: bool) {
+fn into_branch(out: &mut Distribution, now: Time, index: usize, mut parsed: Parsed, is_new: bool) {
     let ntp_at_zero = out.options.ntp_at_zero;
     let Some(slot) = out.branches.slot_mut(index) else { return };
+    if parsed.packet.tag.track == slot.branch.ring().main_track() {
+        slot.goes_on.iter_mut().for_each(|goes_on| goes_on.number(&mut parsed));
+    }
     if index != ORIGINAL {
         slot.senders.note(&parsed, slot.format.as_ref(), ntp_at_zero);
     }

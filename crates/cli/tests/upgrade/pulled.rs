@@ -1,0 +1,246 @@
+//! Sources that the relay pulls: the camera's session goes on, on the same connection and sockets.
+
+use std::io::{self, BufRead, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::Child;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use super::{Folder, PATIENCE, PROGRAM, ask, end, wait_until};
+
+/// One audio track, whose packets can be told apart.
+const SDP: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=camera\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n\
+                   m=audio 0 RTP/AVP 96\r\na=rtpmap:96 opus/48000/2\r\na=control:track\r\n";
+
+/// The session ends without a sign of life for so long; the relay shows one after half of it.
+const TIMEOUT_S: u64 = 2;
+
+/// How far packets are apart.
+const EVERY: Duration = Duration::from_millis(5);
+
+/// How many packets are waited for, to see that they go on: a second of them.
+const SOME: u32 = 200;
+
+/// What a camera was asked: the method and the URL, for each connection.
+type Asked = Arc<Mutex<Vec<Vec<(String, String)>>>>;
+
+/// A camera, which knows RTSP as far as the relay asks. Its packets are numbered from 0 in each session.
+struct Camera {
+    at: SocketAddr,
+    asked: Asked,
+}
+
+impl Camera {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let (at, asked) = (listener.local_addr().expect("bound"), Asked::default());
+        let all = Arc::clone(&asked);
+        thread::spawn(move || {
+            for connection in listener.incoming().map_while(Result::ok) {
+                let asked = Arc::clone(&all);
+                asked.lock().expect("no panic").push(Vec::new());
+                // A relay that has ended is no failure of the camera.
+                thread::spawn(move || serve(&connection, &asked));
+            }
+        });
+        Camera { at, asked }
+    }
+
+    /// How often it was asked this, in all connections.
+    fn times(&self, what: impl Fn(&str, &str) -> bool) -> usize {
+        let asked = self.asked.lock().expect("no panic");
+        asked.iter().flatten().filter(|(method, url)| what(method, url)).count()
+    }
+
+    fn connections(&self) -> usize {
+        self.asked.lock().expect("no panic").len()
+    }
+}
+
+fn serve(mut connection: &TcpStream, asked: &Asked) -> io::Result<()> {
+    let number = asked.lock().expect("no panic").len() - 1;
+    let mut reader = BufReader::new(connection.try_clone()?);
+    let mut to = None;
+    loop {
+        // Reports of the relay stand between its requests.
+        if reader.fill_buf()?.first() == Some(&b'$') {
+            let mut head = [0; 4];
+            reader.read_exact(&mut head)?;
+            let length = u64::from(u16::from_be_bytes([head[2], head[3]]));
+            io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
+            continue;
+        }
+        let mut lines = lines(&mut reader)?;
+        let words: Vec<_> = lines.remove(0).split(' ').map(str::to_owned).collect();
+        let [method, url, _] = &words[..] else { return Ok(()) };
+        let header = |name: &str| lines.iter().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+        let (mut more, mut body) = (format!("Session: s;timeout={TIMEOUT_S}\r\n"), "");
+        match method.as_str() {
+            "OPTIONS" => more += "Public: OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN, GET_PARAMETER\r\n",
+            "DESCRIBE" => body = SDP,
+            "SETUP" => {
+                let transport = header("Transport: ").to_owned();
+                to = Some(way(&transport, connection)?);
+                let server = match &to {
+                    Some(Way::Udp(socket, _)) => {
+                        let port = socket.local_addr()?.port();
+                        format!(";server_port={port}-{}", u32::from(port) + 1)
+                    }
+                    _ => String::new(),
+                };
+                more += &format!("Transport: {transport}{server}\r\n");
+            }
+            _ => {}
+        }
+        asked.lock().expect("no panic")[number].push((method.clone(), url.clone()));
+        let (cseq, length) = (header("CSeq: "), body.len());
+        // In one piece: packets stand between answers.
+        let answer =
+            format!("RTSP/1.0 200 OK\r\nCSeq: {cseq}\r\n{more}Content-Length: {length}\r\n\r\n{body}");
+        connection.write_all(answer.as_bytes())?;
+        if method == "PLAY"
+            && let Some(to) = to.take()
+        {
+            thread::spawn(move || send(&to));
+        }
+    }
+}
+
+/// The lines of a request.
+fn lines(reader: &mut impl BufRead) -> io::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        match line.trim_end() {
+            "" => return Ok(lines),
+            line => lines.push(line.to_owned()),
+        }
+    }
+}
+
+/// How packets get to the relay.
+enum Way {
+    Udp(UdpSocket, SocketAddr),
+    Tcp(TcpStream),
+}
+
+fn way(transport: &str, connection: &TcpStream) -> io::Result<Way> {
+    let port = transport.split("client_port=").nth(1).and_then(|ports| ports.split('-').next());
+    match port.and_then(|port| port.parse().ok()) {
+        Some(port) => {
+            let to = SocketAddr::new(connection.peer_addr()?.ip(), port);
+            Ok(Way::Udp(UdpSocket::bind("127.0.0.1:0")?, to))
+        }
+        None => Ok(Way::Tcp(connection.try_clone()?)),
+    }
+}
+
+/// Sends packets until the relay has left.
+fn send(way: &Way) -> io::Result<()> {
+    for number in 0_u32.. {
+        let mut packet = vec![0x80, 96];
+        packet.extend_from_slice(&(number as u16).to_be_bytes());
+        packet.extend_from_slice(&(240 * number).to_be_bytes());
+        packet.extend_from_slice(&7_u32.to_be_bytes());
+        packet.push(0x78);
+        packet.extend_from_slice(&number.to_be_bytes());
+        match way {
+            Way::Udp(socket, to) => drop(socket.send_to(&packet, to)?),
+            Way::Tcp(connection) => {
+                let mut framed = vec![b'$', 0, 0, packet.len() as u8];
+                framed.extend_from_slice(&packet);
+                (&*connection).write_all(&framed)?;
+            }
+        }
+        thread::sleep(EVERY);
+    }
+    Ok(())
+}
+
+/// A relay that pulls from a camera, and what its sink gets.
+struct Scene {
+    relay: Child,
+    http: String,
+    sink: UdpSocket,
+    camera: Camera,
+    folder: Folder,
+    transport: &'static str,
+    /// Of the last packet.
+    last: Option<u32>,
+}
+
+impl Scene {
+    fn new(transport: &'static str, ports: &str) -> Self {
+        let sink = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        sink.set_read_timeout(Some(PATIENCE)).expect("set");
+        let (camera, folder) = (Camera::start(), Folder::new());
+        let http = configure(&folder, (ports, transport), camera.at, &sink, "yard");
+        let relay = folder.relay(PROGRAM).spawn().expect("it can be run");
+        wait_until("it does not listen", || TcpStream::connect(&http).is_ok());
+        Scene { relay, http, sink, camera, folder, transport, last: None }
+    }
+
+    /// Some packets more, each of which is the one behind the one before.
+    fn go_on(&mut self, after: &str) {
+        for _ in 0..SOME {
+            let mut packet = [0; 2048];
+            let length = self.sink.recv(&mut packet).unwrap_or_else(|_| panic!("no packets after {after}"));
+            let number = packet[..length].last_chunk().copied().map(u32::from_be_bytes);
+            let expected = self.last.map_or(number, |last| Some(last + 1));
+            assert_eq!(number, expected, "packets are missing after {after}, by {}", self.transport);
+            self.last = number;
+        }
+    }
+}
+
+/// Writes the relay's file. Answers where it will listen for HTTP.
+fn configure(
+    folder: &Folder,
+    (ports, transport): (&str, &str),
+    camera: SocketAddr,
+    sink: &UdpSocket,
+    path: &str,
+) -> String {
+    let to = sink.local_addr().expect("bound");
+    let source = format!("source = \"rtsp://{camera}/{path}\"\ntransport = \"{transport}\"");
+    let sinks = format!("[[sinks]]\nstream = \"cam\"\nto = \"rtp://{to}\"\n");
+    folder.configure(&format!("rtp_ports = \"{ports}\""), &format!("[streams.cam]\n{source}\n{sinks}"))
+}
+
+#[test]
+fn a_camera_notices_nothing_of_an_upgrade_and_no_packet_of_it_is_missing() {
+    for (transport, ports) in [("tcp", "47400-47449"), ("udp", "47450-47499")] {
+        let mut scene = Scene::new(transport, ports);
+        scene.go_on("the start");
+        for upgrade in ["an upgrade", "another one"] {
+            assert_eq!(ask(&scene.http, "POST /api/v1/upgrade"), Some(200));
+            scene.go_on(upgrade);
+        }
+        assert!(scene.relay.wait().expect("it ends").success());
+        let sign = |method: &str, _: &str| method == "GET_PARAMETER";
+        let before = scene.camera.times(sign);
+        wait_until("it shows no sign of life", || scene.camera.times(sign) > before);
+        assert_eq!(scene.camera.connections(), 1, "{transport}");
+        assert_eq!(scene.camera.times(|method, _| method == "TEARDOWN"), 0, "{transport}");
+        end(&scene.folder.file());
+    }
+}
+
+#[test]
+fn a_source_that_is_another_one_since_begins_again() {
+    let mut scene = Scene::new("tcp", "47500-47549");
+    scene.go_on("the start");
+    let ports = ("47500-47549", scene.transport);
+    let http = configure(&scene.folder, ports, scene.camera.at, &scene.sink, "gate");
+    assert_eq!(ask(&scene.http, "POST /api/v1/upgrade"), Some(200));
+    wait_until("it is not pulled", || {
+        scene.camera.times(|method, url| method == "PLAY" && url.contains("/gate")) == 1
+    });
+    assert_eq!(scene.camera.connections(), 2);
+    wait_until("it does not listen", || ask(&http, "GET /readyz") == Some(200));
+    end(&scene.folder.file());
+}
