@@ -3,15 +3,17 @@
 use core::any::Any;
 
 use libsrtp::SendSession;
+use minicbor::{Decode, Encode};
 use outflow_media::{Codec, Format, Time};
 use outflow_packet::{DropReason, TrackMask};
-use outflow_rtp::{RtpHeader, sequence_distance};
+use outflow_rtp::{PlainHeader, RtpHeader, sequence_distance};
 
 use super::select::{can_be_changed, mask};
 use super::srtp::{KEY, LONGER, SUITE, Secret, TRACKS, WINDOW, owned, refused, replace};
-use crate::limits::{FLOWS_MAX, LATE_IN_A_ROW_MAX};
+use crate::limits::{FLOWS_MAX, LATE_IN_A_ROW_MAX, ROLLOVERS_MAX};
 use crate::{
-    Content, Contents, Contract, Element, Gives, Item, Kind, Make, Numbering, OUT, Settings, Tally, Unfit,
+    Content, Contents, Contract, Element, Gives, Item, Kind, Make, Numbering, OUT, Replay, Settings, Tally,
+    Unfit,
 };
 
 /// The element.
@@ -20,8 +22,8 @@ use crate::{
 /// numbers are final behind it, because they are signed: what is left out there looks lost to receivers.
 ///
 /// A key is for one such element of one stream, and for one run of the relay: the same numbers of the
-/// same source encrypted twice with one key can be read by comparing them. A reload goes on where the
-/// element before it stopped, as long as it keeps its name and its key.
+/// same source encrypted twice with one key can be read by comparing them. A reload, and an upgrade, go on
+/// where the element before it stopped, as long as it keeps its name and its key.
 pub const KIND: Kind = Kind {
     name: "encrypt",
     doc: "Encrypts and signs RTP (SRTP, RFC 3711); headers stay readable. One key for each such element.",
@@ -59,6 +61,24 @@ struct Flow {
     offset: u16,
     late_in_a_row: u8,
 }
+
+/// A flow that goes on in another process.
+#[derive(Debug, Clone, Copy, Encode, Decode)]
+#[cbor(map)]
+struct SavedFlow {
+    #[n(0)]
+    ssrc: u32,
+    #[n(1)]
+    highest: u16,
+    #[n(2)]
+    offset: u16,
+    /// How often the numbers have begun again (RFC 3711, section 3.3.1).
+    #[n(3)]
+    rollover: u32,
+}
+
+/// How far the numbers of packets are apart by which a session counts: less than half of them.
+const STRIDE: u16 = 1 << 14;
 
 impl core::fmt::Debug for Encrypt {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -117,6 +137,38 @@ impl Inner {
         }
     }
 
+    fn save(&self) -> Vec<SavedFlow> {
+        let flow = |&Flow { ssrc, highest, offset, .. }: &Flow| {
+            let rollover = self.session.get_roc(ssrc).ok()?;
+            Some(SavedFlow { ssrc, highest, offset, rollover })
+        };
+        self.flows.iter().filter_map(flow).collect()
+    }
+
+    /// Goes on with a flow. What sends cannot be told how often the numbers have begun again: it counts that by packets
+    /// which nothing gets.
+    fn restore(&mut self, SavedFlow { ssrc, highest, offset, rollover }: SavedFlow) -> Option<()> {
+        if rollover >= ROLLOVERS_MAX || self.flows.len() == FLOWS_MAX {
+            return None;
+        }
+        let rounds = (0..rollover).flat_map(|_| (0..4).map(|quarter| quarter * STRIDE));
+        let last = (0..4).map(|quarter| quarter * STRIDE).filter(|number| *number < highest);
+        let mut count = |sequence| {
+            let header = PlainHeader { marker: false, payload_type: 0, sequence, timestamp: 0, ssrc };
+            self.session.rtp_protect(header.emit().to_vec())
+        };
+        for sequence in rounds.chain(last).chain([highest]) {
+            count(sequence).ok()?;
+        }
+        for back in (1..WINDOW).filter(|back| rollover > 0 || *back <= highest) {
+            // Some of them it has counted by.
+            let _ = count(highest.wrapping_sub(back));
+        }
+        self.session.get_roc(ssrc).ok().filter(|counted| *counted == rollover)?;
+        self.flows.push(Flow { ssrc, highest, offset, late_in_a_row: 0 });
+        Some(())
+    }
+
     /// The number that a packet gets: its own, as long as its source does not begin again.
     fn number(&mut self, ssrc: u32, sequence: u16) -> Result<u16, DropReason> {
         let flow = match self.flows.iter_mut().position(|flow| flow.ssrc == ssrc) {
@@ -173,6 +225,21 @@ impl Element for Encrypt {
     fn state(&mut self) -> Option<Box<dyn Any + Send>> {
         let none = Inner { session: SendSession::new(), numbering: Numbering::default(), flows: Vec::new() };
         Some(Box::new((self.secret.clone(), core::mem::replace(&mut self.inner, none))))
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        minicbor::to_vec(self.inner.save()).ok()
+    }
+
+    fn restore(&mut self, saved: &[u8], at: Replay<'_>) {
+        if at == Replay::After
+            && let Ok(flows) = minicbor::decode::<Vec<SavedFlow>>(saved)
+        {
+            for flow in flows {
+                // Without it, it begins as one that was not heard before.
+                let _ = self.inner.restore(flow);
+            }
+        }
     }
 
     fn resume(&mut self, state: Box<dyn Any + Send>) {

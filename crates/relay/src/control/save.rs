@@ -61,6 +61,7 @@ impl State {
             packets: ring.range(ring.first(), ring.head()).map(packet).collect(),
             keys: ring.keys().map(|key| key - ring.first()).collect(),
             passed: passed.map(|passed| (passed.packets, passed.bytes)).collect(),
+            services: self.out.services.save(),
         })
     }
 
@@ -184,6 +185,7 @@ impl Stream {
             let told = TrackClock { track, clock, ssrc: sender.ssrc, passed: counters(packets, bytes) };
             take_clock(out, now, told);
         }
+        saved.services.into_iter().for_each(|elements| out.services.restore(&elements));
         if let Some(elements) = saved.to_ts {
             let made = restore_ts(out, now, &elements).and_then(|index| out.branches.slot_mut(index));
             made.into_iter().for_each(|slot| slot.idle_since = Some(now));

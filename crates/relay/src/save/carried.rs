@@ -48,6 +48,9 @@ pub struct SavedCarried {
     /// Of each track, packets and bytes that there were in all.
     #[n(7)]
     pub passed: Vec<(u64, u64)>,
+    /// What its services go on from, by element.
+    #[n(11)]
+    pub services: Option<Vec<SavedElement>>,
 }
 
 /// What is in the packets of a stream.

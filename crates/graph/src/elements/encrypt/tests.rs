@@ -92,3 +92,32 @@ fn a_source_that_restarts_goes_on_with_new_numbers() {
     assert_eq!(numbers(&out), [20_002, 20_003, 20_004, 20_005, 20_006]);
     assert_eq!(run.dropped(DropReason::Late), 15);
 }
+
+/// The same element in another process.
+fn elsewhere(run: &Run) -> Run {
+    let saved = run.element.save().expect("it is said");
+    let mut next = super::tests::run("AES_CM_128_HMAC_SHA1_80", KEY_AND_SALT);
+    next.element.restore(&saved, Replay::After);
+    next
+}
+
+#[test]
+fn another_process_goes_on_with_the_same_numbers_and_uses_none_twice() {
+    let (mut source, mut other) = (Source::new(0), Source::new(0));
+    let [mut one, mut moved] = [(); 2].map(|()| run("AES_CM_128_HMAC_SHA1_80", KEY_AND_SALT));
+    for round in 0..9 {
+        // Numbers begin again at every third.
+        for source in [&mut source, &mut other] {
+            source.sequence = source.sequence.wrapping_add(20_000);
+        }
+        let (expected, out) = (one.give(source.frames("DD")), moved.give(other.frames("DD")));
+        assert_eq!(expected.len(), 4);
+        let bytes = |out: &[Item]| out.iter().map(Item::whole).collect::<Vec<_>>();
+        assert_eq!(bytes(&expected), bytes(&out), "{round}");
+        moved = elsewhere(&moved);
+    }
+    // What had its number there has none here.
+    let mut late = Source::new(0);
+    late.sequence = other.sequence.wrapping_sub(4);
+    assert!(moved.give(late.frames("D").iter().map(Item::once_more).collect()).is_empty());
+}

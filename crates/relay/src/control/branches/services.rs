@@ -2,7 +2,7 @@
 
 use core::mem;
 
-use outflow_graph::{Graph, Item, Message, Probe, Stage, Target, Unfit};
+use outflow_graph::{Graph, Item, Message, Probe, SavedElement, Stage, Target, Unfit};
 use outflow_media::{Format, Time};
 use outflow_packet::{DropReason, Drops, Parsed};
 
@@ -49,6 +49,19 @@ impl Services {
 
     pub(in crate::control) fn drops(&self) -> &Drops {
         &self.drops
+    }
+
+    /// What its elements say of themselves for another process.
+    pub(in crate::control) fn save(&self) -> Option<Vec<SavedElement>> {
+        self.graph.as_ref().map(|graph| graph.save()).filter(|saved| !saved.is_empty())
+    }
+
+    /// They go on from what those of another process have said, with what comes next.
+    pub(in crate::control) fn restore(&mut self, saved: &[SavedElement]) {
+        if let Some(graph) = &mut self.graph {
+            graph.restore_before(saved, None);
+            graph.restore_after(saved);
+        }
     }
 
     /// The graph is for packets of this format.

@@ -329,3 +329,29 @@ fn poll_says_what_is_to_be_done_for_stages_elsewhere() {
     stream.put_stages(now, stages);
     assert!(told(&mut stream).contains(&"take out"), "they may go again");
 }
+
+#[test]
+fn what_is_signed_goes_on_being_counted_in_another_process() {
+    let encrypts = || {
+        let key = Setting::Text("4fl6DT4Bi+DWT6MsBt5BOQ7Gda1Jiv7rtpYLOqvm".to_owned());
+        let settings = Settings::default().with("key", key);
+        let (kind, inputs) = ("encrypt".to_owned(), vec![Input::source()]);
+        let element = ElementPlan { kind, inputs, settings, ..ElementPlan::default() };
+        let mut plan = Plan::default();
+        plan.elements.insert("e".to_owned(), element);
+        plan.branches.insert("b".to_owned(), vec![Input::parse("e")]);
+        Some(Box::new(Graph::new(&plan, &mut CoreOnly).expect("it fits")))
+    };
+    let mut bench = Bench::new();
+    bench.stream.set_services(Time::ZERO, encrypts());
+    bench.frame(true);
+    join(&mut bench, "b", Encapsulation::Rtp);
+    bench.frame(false);
+    let said = |stream: &Stream| stream.save().carried.and_then(|carried| carried.services);
+    let before = said(&bench.stream);
+    assert_eq!(before.as_ref().map(Vec::len), Some(1));
+    let mut other = Stream::new(StreamOptions::default());
+    other.set_services(Time::ZERO, encrypts());
+    other.restore(bench.now, bench.stream.save()).expect("it fits");
+    assert_eq!(said(&other), before);
+}
