@@ -5,6 +5,7 @@
 //! seeds and some thousands of mutations of each, and what the fuzzer has kept; `scripts/fuzz` runs the fuzzer itself.
 //! Without the feature `whole`, the core's targets alone are there: they are built in a fraction of the time.
 
+#[cfg(feature = "whole")]
 mod capture;
 mod codecs;
 #[cfg(feature = "whole")]
@@ -32,6 +33,7 @@ mod rtp;
 mod rtsp;
 mod rtsp_client;
 mod rtsp_server;
+#[cfg(feature = "whole")]
 mod scenario;
 mod sdp;
 mod stream;
@@ -39,6 +41,7 @@ mod stream;
 mod tree;
 mod ts;
 mod tspn;
+#[cfg(feature = "whole")]
 mod wavelet;
 
 /// A target: its name, and what it runs.
@@ -48,6 +51,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("rtp", rtp::rtp),
     ("rtcp", rtp::rtcp),
+    #[cfg(feature = "whole")]
     ("capture", capture::capture),
     ("codecs", codecs::codecs),
     #[cfg(feature = "whole")]
@@ -85,6 +89,7 @@ pub const TARGETS: &[Target] = &[
     ("hand_over", hand_over::hand_over),
     #[cfg(feature = "whole")]
     ("door", door::door),
+    #[cfg(feature = "whole")]
     ("scenario", scenario::scenario),
     ("sdp", sdp::sdp),
     ("ts_packet", ts::ts_packet),
@@ -102,8 +107,11 @@ pub const TARGETS: &[Target] = &[
     ("poc_restore", poc_restore::poc_restore),
     ("igmp", membership::igmp),
     ("mld", membership::mld),
+    #[cfg(feature = "whole")]
     ("y4m", wavelet::y4m),
+    #[cfg(feature = "whole")]
     ("wavelet_file", wavelet::wavelet_file),
+    #[cfg(feature = "whole")]
     ("wavelet_packets", wavelet::wavelet_packets),
 ];
 
