@@ -7,6 +7,7 @@ mod adapter;
 mod address;
 mod clock;
 mod datagrams;
+mod described;
 mod error;
 pub mod http;
 pub mod limits;

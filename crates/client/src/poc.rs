@@ -12,7 +12,7 @@ use outflow_poc_socket::{Address, OpenError, PocSocket, look_up, media};
 use outflow_rtp::sdp;
 use tokio::time::{sleep, sleep_until, timeout};
 
-use crate::subscription::Described;
+use crate::described::Described;
 use crate::track::RtpTrack;
 use crate::{Error, Options, Received};
 

@@ -21,9 +21,9 @@ use outflow_rtsp::{Lower, Transport, interleaved_prefix};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::sleep_until;
 
+use crate::described::Described;
 use crate::limits::{READ_BYTES, UNSENT_BYTES};
 use crate::socket::Place;
-use crate::subscription::Described;
 use crate::track::RtpTrack;
 use crate::udp::UdpTrack;
 use crate::wire::{Io, dial};

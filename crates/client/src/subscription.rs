@@ -6,12 +6,12 @@ use std::os::fd::OwnedFd;
 
 use minicbor::{Decode, Encode};
 use outflow_media::{Format, Time};
-use outflow_rtp::sdp;
 use outflow_ts::TsFramer;
 use tokio::time::timeout_at;
 use url::Url;
 
 use crate::datagrams::{RtpDatagrams, TsDatagrams};
+use crate::described::Described;
 use crate::http::{Download, Granted, Session};
 use crate::poc::PocSession;
 use crate::rtsp::{RtspSession, SavedRtsp};
@@ -69,25 +69,6 @@ pub struct Subscription {
     /// When the last packet came.
     heard_at: Time,
     options: Options,
-}
-
-/// What was said of a stream before its packets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Described {
-    pub(crate) format: Format,
-    pub(crate) levels: Option<u8>,
-}
-
-impl Described {
-    pub(crate) fn of(description: &sdp::Description) -> Self {
-        Described { format: description.format(), levels: description.levels }
-    }
-}
-
-impl From<Format> for Described {
-    fn from(format: Format) -> Self {
-        Described { format, levels: None }
-    }
 }
 
 /// A subscription as it is handed over. Times are nanoseconds since the clock's zero.
