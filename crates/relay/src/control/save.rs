@@ -268,11 +268,10 @@ impl Stream {
         // Another process numbers what it makes of the stream in its own way.
         let apart = match (slot.branch.newest_sequence(), saved.newest_sequence) {
             (Some(here), Some(there)) => here.wrapping_sub(there),
-            (None, Some(there)) => {
-                slot.go_on_after(there);
+            (_, there) => {
+                there.into_iter().for_each(|there| slot.go_on_after(there));
                 0
             }
-            (_, None) => 0,
         };
         sink.sequence_offset = saved.sequence_offset.wrapping_add(apart);
         sink.max_layer = MaxLayer::up_to(saved.max_layer);

@@ -1,8 +1,7 @@
 //! A branch of a stream in its place: what makes it, and what it carries.
 
-use outflow_graph::{Graph, View};
+use outflow_graph::{GoesOn, Graph, View};
 use outflow_media::{Format, Time};
-use outflow_packet::Parsed;
 
 use super::senders::Senders;
 use crate::control::levels::{TsLevelBranch, TsLevels};
@@ -23,29 +22,6 @@ pub(in crate::control) struct Slot {
     pub(super) goes_on: Option<GoesOn>,
     /// Since when nothing wants it.
     pub(in crate::control) idle_since: Option<Time>,
-}
-
-/// Sequence numbers of the main track that go on where another process has stopped, whatever those are that come.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct GoesOn {
-    /// The last number that receivers had.
-    after: u16,
-    /// What is added to those that come, once the first has.
-    apart: Option<u16>,
-}
-
-impl GoesOn {
-    pub(super) fn number(&mut self, parsed: &mut Parsed) {
-        let Parsed { packet, rtp_header, .. } = parsed;
-        let Some(header) = packet.rtp_header(rtp_header) else { return };
-        let (sequence, next) = (outflow_rtp::sequence(header), self.after.wrapping_add(1));
-        let apart = *self.apart.get_or_insert(next.wrapping_sub(sequence));
-        if apart != 0
-            && let Some(header) = packet.own_rtp_header(rtp_header)
-        {
-            outflow_rtp::set_sequence(header, sequence.wrapping_add(apart));
-        }
-    }
 }
 
 /// What makes a branch.
@@ -76,13 +52,9 @@ impl Slot {
     /// Its next packet follows this number, which was the last that another process gave. Numbers that are signed stay as
     /// they are.
     pub(in crate::control) fn go_on_after(&mut self, number: u16) {
-        let format = self.format.as_ref();
-        let is_signed = format.is_some_and(|format| match format {
-            Format::Rtp(tracks) => tracks.iter().any(|track| track.codec.is_srtp()),
-            _ => false,
-        });
-        if !is_signed {
-            self.goes_on = Some(GoesOn { after: number, apart: None });
+        let tracks: &[_] = if let Some(Format::Rtp(tracks)) = &self.format { tracks } else { &[] };
+        if !tracks.iter().any(|track| track.codec.is_srtp()) {
+            self.goes_on = Some(GoesOn::after(number));
         }
     }
 
@@ -125,43 +97,5 @@ impl Slot {
 
     pub(super) fn is_derived(&self, of: usize, wanted: What) -> bool {
         matches!(self.made, Made::Derived { base, what, .. } if (base, what) == (of, wanted))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use outflow_media::Tag;
-    use outflow_packet::Packet;
-    use outflow_rtp::PlainHeader;
-
-    use super::*;
-
-    /// The number that a packet gets which comes with this one, wherever its header stands.
-    fn numbered(goes_on: &mut GoesOn, sequence: u16, is_apart: bool) -> u16 {
-        let header = PlainHeader { marker: false, payload_type: 96, sequence, timestamp: 0, ssrc: 1 }.emit();
-        let whole = [&header[..], b"payload"].concat();
-        let (rtp_header, bytes) = if is_apart { (header, &whole[12..]) } else { ([0; 12], &whole[..]) };
-        let bytes = bytes::Bytes::copy_from_slice(bytes);
-        let packet = Packet { bytes, tag: Tag::default(), arrived: Time::ZERO };
-        let mut parsed = Parsed { packet, rtp_header, preamble: None, found: None };
-        goes_on.number(&mut parsed);
-        assert_eq!(&parsed.packet.bytes[..], b"payload");
-        outflow_rtp::sequence(&parsed.rtp_header)
-    }
-
-    #[test]
-    fn numbers_go_on_and_gaps_stay() {
-        let mut goes_on = GoesOn { after: 65_534, apart: None };
-        let numbers = [(7, true), (8, false), (10, false), (9, true)];
-        let numbers = numbers.map(|(sequence, is_apart)| numbered(&mut goes_on, sequence, is_apart));
-        assert_eq!(numbers, [65_535, 0, 2, 1]);
-    }
-
-    #[test]
-    fn what_has_no_numbers_stays_as_it_is() {
-        let packet = Packet { bytes: b"Grayscale"[..].into(), tag: Tag::default(), arrived: Time::ZERO };
-        let mut parsed = Parsed { packet, rtp_header: [0; 12], preamble: None, found: None };
-        GoesOn { after: 1, apart: None }.number(&mut parsed);
-        assert_eq!((&parsed.packet.bytes[..], parsed.rtp_header), (&b"Grayscale"[..], [0; 12]));
     }
 }

@@ -334,11 +334,9 @@ fn poll_says_what_is_to_be_done_for_stages_elsewhere() {
 fn what_is_signed_goes_on_being_counted_in_another_process() {
     let encrypts = || {
         let key = Setting::Text("4fl6DT4Bi+DWT6MsBt5BOQ7Gda1Jiv7rtpYLOqvm".to_owned());
-        let settings = Settings::default().with("key", key);
-        let (kind, inputs) = ("encrypt".to_owned(), vec![Input::source()]);
-        let element = ElementPlan { kind, inputs, settings, ..ElementPlan::default() };
+        let (kind, settings) = ("encrypt".to_owned(), Settings::default().with("key", key));
         let mut plan = Plan::default();
-        plan.elements.insert("e".to_owned(), element);
+        plan.elements.insert("e".to_owned(), ElementPlan { kind, settings, ..ElementPlan::default() });
         plan.branches.insert("b".to_owned(), vec![Input::parse("e")]);
         Some(Box::new(Graph::new(&plan, &mut CoreOnly).expect("it fits")))
     };
