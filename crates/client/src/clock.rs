@@ -16,6 +16,11 @@ impl Clock {
         Clock { zero: Instant::now() }
     }
 
+    /// One that has run for so long already; none if that is longer than this machine has.
+    pub(crate) fn since(ran: Duration) -> Option<Self> {
+        Instant::now().checked_sub(ran).map(|zero| Clock { zero })
+    }
+
     /// Now.
     pub fn now(&self) -> Time {
         Time::ZERO + self.zero.elapsed()
@@ -24,13 +29,6 @@ impl Clock {
     /// The moment in the runtime's terms.
     pub(crate) fn instant(&self, at: Time) -> tokio::time::Instant {
         tokio::time::Instant::from_std(self.zero + at.since(Time::ZERO))
-    }
-}
-
-impl Clock {
-    /// One that has run for so long already; none if that is longer than this machine has.
-    pub(crate) fn since(ran: Duration) -> Option<Self> {
-        Instant::now().checked_sub(ran).map(|zero| Clock { zero })
     }
 }
 

@@ -39,13 +39,6 @@ impl Datagrams {
         Datagrams { socket, buffer: BytesMut::new(), only_from: None, strangers: 0 }
     }
 
-    /// One that another process has had; none if it cannot be.
-    pub(crate) fn taken(descriptor: OwnedFd) -> Option<Self> {
-        let socket = std::net::UdpSocket::from(descriptor);
-        socket.set_nonblocking(true).ok()?;
-        UdpSocket::from_std(socket).ok().map(Datagrams::new)
-    }
-
     /// A copy of its descriptor for another process.
     pub(crate) fn copied(&self) -> Option<OwnedFd> {
         self.socket.as_fd().try_clone_to_owned().ok()
@@ -78,6 +71,13 @@ impl Datagrams {
         }
         Ok(())
     }
+}
+
+/// A socket that another process has had.
+pub(crate) fn taken(descriptor: OwnedFd) -> io::Result<UdpSocket> {
+    let socket = std::net::UdpSocket::from(descriptor);
+    socket.set_nonblocking(true)?;
+    UdpSocket::from_std(socket)
 }
 
 /// Binds a socket, and joins the group if the address is one.

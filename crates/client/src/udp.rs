@@ -10,7 +10,7 @@ use outflow_media::Time;
 use outflow_rtp::{PlainHeader, is_rtcp};
 use tokio::net::UdpSocket;
 
-use crate::socket::Datagrams;
+use crate::socket::{self, Datagrams};
 use crate::track::RtpTrack;
 use crate::{Error, Received};
 
@@ -63,17 +63,14 @@ impl UdpTrack {
         saved: SavedUdpTrack,
         descriptors: &mut impl Iterator<Item = OwnedFd>,
     ) -> Option<Self> {
-        let mut rtp = Datagrams::taken(descriptors.next()?)?;
-        let mut rtcp = if saved.has_rtcp { Some(Datagrams::taken(descriptors.next()?)?) } else { None };
-        rtp.strangers = saved.strangers;
-        if let Some(from) = saved.only_from {
-            let from = from.parse().ok()?;
-            rtp.only_from = Some(from);
-            rtcp.iter_mut().for_each(|rtcp| rtcp.only_from = Some(from));
-        }
-        let reports_to = saved.reports_to.map(|to| to.parse().ok());
-        let reports_to = if let Some(to) = reports_to { Some(to?) } else { None };
-        Some(UdpTrack { rtp, rtcp, reports_to, learns: saved.learns })
+        let mut next = || socket::taken(descriptors.next()?).ok();
+        let (rtp, rtcp) = (next()?, if saved.has_rtcp { Some(next()?) } else { None });
+        let mut track = UdpTrack::new(rtp, rtcp, saved.learns);
+        track.rtp.strangers = saved.strangers;
+        track.reports_to = saved.reports_to.map(|to| to.parse()).transpose().ok()?;
+        let only_from = saved.only_from.map(|from| from.parse()).transpose().ok()?;
+        only_from.into_iter().for_each(|from| track.hear_only(from));
+        Some(track)
     }
 
     pub(crate) fn new(rtp: UdpSocket, rtcp: Option<UdpSocket>, learns: bool) -> Self {

@@ -8,7 +8,7 @@ use std::{env, fs, io, thread};
 
 use outflow_handover::Line;
 
-use super::{Folder, PATIENCE, PROGRAM, ask, end, relays_of, wait_until};
+use super::{Folder, PATIENCE, PROGRAM, ask, end, relays_of, sink, wait_until};
 
 /// What tells this test program to stand between the two processes: the kind of message that the new one does not come
 /// to say, and the file that both run with.
@@ -70,8 +70,7 @@ struct Scene {
 impl Scene {
     /// What is said of the stream stands behind its source, and of the sink behind its address.
     fn new(ports: &str, (of_stream, of_sink): (&str, &str)) -> Self {
-        let sink = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        sink.set_read_timeout(Some(PATIENCE)).expect("set");
+        let sink = sink();
         let to = sink.local_addr().expect("bound");
         let (folder, sinks) =
             (Folder::new(), format!("[[sinks]]\nstream = \"demo\"\nto = \"rtp://{to}\"\n{of_sink}"));

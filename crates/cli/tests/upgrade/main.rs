@@ -9,7 +9,7 @@ mod through;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -31,6 +31,13 @@ const LOOK: Duration = Duration::from_millis(20);
 fn free_address() -> String {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
     free.local_addr().expect("bound").to_string()
+}
+
+/// What a relay sends to; it is waited for as long as all is.
+fn sink() -> UdpSocket {
+    let sink = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    sink.set_read_timeout(Some(PATIENCE)).expect("set");
+    sink
 }
 
 /// A folder with the configuration of a relay, all processes of which end with it, whatever a test comes to.

@@ -1,17 +1,26 @@
 //! Sources that the relay pulls: the camera's session goes on, on the same connection and sockets.
 
-use std::io::{self, BufRead, BufReader, Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use super::{Folder, PATIENCE, PROGRAM, ask, end, wait_until};
+use bytes::BytesMut;
+use outflow_rtp::PlainHeader;
+use outflow_rtsp::{
+    Decoder, HeaderName, Item, Method, Pair, Request, StatusCode, Transport, encode_response, headers,
+    interleaved_prefix, response,
+};
+
+use super::{Folder, PROGRAM, ask, end, sink, wait_until};
 
 /// One audio track, whose packets can be told apart.
 const SDP: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=camera\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n\
                    m=audio 0 RTP/AVP 96\r\na=rtpmap:96 opus/48000/2\r\na=control:track\r\n";
+
+const METHODS: &str = "OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN, GET_PARAMETER";
 
 /// The session ends without a sign of life for so long; the relay shows one after half of it.
 const TIMEOUT_S: u64 = 2;
@@ -60,46 +69,43 @@ impl Camera {
 
 fn serve(mut connection: &TcpStream, asked: &Asked) -> io::Result<()> {
     let number = asked.lock().expect("no panic").len() - 1;
-    let mut reader = BufReader::new(connection.try_clone()?);
+    let (mut decoder, mut buffer, mut read) = (Decoder::new(), BytesMut::new(), [0; 4096]);
     let mut to = None;
     loop {
-        // Reports of the relay stand between its requests.
-        if reader.fill_buf()?.first() == Some(&b'$') {
-            let mut head = [0; 4];
-            reader.read_exact(&mut head)?;
-            let length = u64::from(u16::from_be_bytes([head[2], head[3]]));
-            io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
-            continue;
-        }
-        let mut lines = lines(&mut reader)?;
-        let words: Vec<_> = lines.remove(0).split(' ').map(str::to_owned).collect();
-        let [method, url, _] = &words[..] else { return Ok(()) };
-        let header = |name: &str| lines.iter().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-        let (mut more, mut body) = (format!("Session: s;timeout={TIMEOUT_S}\r\n"), "");
-        match method.as_str() {
-            "OPTIONS" => more += "Public: OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN, GET_PARAMETER\r\n",
-            "DESCRIBE" => body = SDP,
-            "SETUP" => {
-                let transport = header("Transport: ").to_owned();
-                to = Some(way(&transport, connection)?);
-                let server = match &to {
-                    Some(Way::Udp(socket, _)) => {
-                        let port = socket.local_addr()?.port();
-                        format!(";server_port={port}-{}", u32::from(port) + 1)
-                    }
-                    _ => String::new(),
-                };
-                more += &format!("Transport: {transport}{server}\r\n");
+        let request = match decoder.decode(&mut buffer).map_err(io::Error::other)? {
+            Some(Item::Request(request)) => request,
+            // Reports of the relay stand between its requests.
+            Some(_) => continue,
+            None => match connection.read(&mut read)? {
+                0 => return Ok(()),
+                length => {
+                    buffer.extend_from_slice(&read[..length]);
+                    continue;
+                }
+            },
+        };
+        let mut answer = response(StatusCode::Ok)
+            .header(headers::CSEQ, header(&request, &headers::CSEQ))
+            .header(headers::SESSION, format!("s;timeout={TIMEOUT_S}"));
+        let mut body = "";
+        match request.method() {
+            Method::Options => answer = answer.header(headers::PUBLIC, METHODS),
+            Method::Describe => body = SDP,
+            Method::Setup => {
+                let (way, transport) = set_up(header(&request, &headers::TRANSPORT), connection)?;
+                to = Some(way);
+                answer = answer.header(headers::TRANSPORT, transport.to_string());
             }
             _ => {}
         }
-        asked.lock().expect("no panic")[number].push((method.clone(), url.clone()));
-        let (cseq, length) = (header("CSeq: "), body.len());
+        let (method, url) = (<&str>::from(request.method()), request.request_uri());
+        let url = url.map_or_else(String::new, ToString::to_string);
+        asked.lock().expect("no panic")[number].push((method.to_owned(), url));
+        let mut bytes = BytesMut::new();
+        encode_response(&answer.build(body), &mut bytes);
         // In one piece: packets stand between answers.
-        let answer =
-            format!("RTSP/1.0 200 OK\r\nCSeq: {cseq}\r\n{more}Content-Length: {length}\r\n\r\n{body}");
-        connection.write_all(answer.as_bytes())?;
-        if method == "PLAY"
+        connection.write_all(&bytes)?;
+        if *request.method() == Method::Play
             && let Some(to) = to.take()
         {
             thread::spawn(move || send(&to));
@@ -107,19 +113,9 @@ fn serve(mut connection: &TcpStream, asked: &Asked) -> io::Result<()> {
     }
 }
 
-/// The lines of a request.
-fn lines(reader: &mut impl BufRead) -> io::Result<Vec<String>> {
-    let mut lines = Vec::new();
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        match line.trim_end() {
-            "" => return Ok(lines),
-            line => lines.push(line.to_owned()),
-        }
-    }
+/// A header of a request; nothing if it has none.
+fn header<'a>(request: &'a Request, name: &HeaderName) -> &'a str {
+    request.header(name).map_or("", |value| value.as_str())
 }
 
 /// How packets get to the relay.
@@ -128,32 +124,31 @@ enum Way {
     Tcp(TcpStream),
 }
 
-fn way(transport: &str, connection: &TcpStream) -> io::Result<Way> {
-    let port = transport.split("client_port=").nth(1).and_then(|ports| ports.split('-').next());
-    match port.and_then(|port| port.parse().ok()) {
-        Some(port) => {
-            let to = SocketAddr::new(connection.peer_addr()?.ip(), port);
-            Ok(Way::Udp(UdpSocket::bind("127.0.0.1:0")?, to))
-        }
-        None => Ok(Way::Tcp(connection.try_clone()?)),
-    }
+/// As the relay asks for it.
+fn set_up(transport: &str, connection: &TcpStream) -> io::Result<(Way, Transport)> {
+    let mut transport = Transport::parse(transport).ok_or(io::ErrorKind::InvalidData)?;
+    let Some(ports) = transport.client_port else {
+        return Ok((Way::Tcp(connection.try_clone()?), transport));
+    };
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let port = socket.local_addr()?.port();
+    transport.server_port = Some(Pair { rtp: port, rtcp: port.wrapping_add(1) });
+    let to = SocketAddr::new(connection.peer_addr()?.ip(), ports.rtp);
+    Ok((Way::Udp(socket, to), transport))
 }
 
 /// Sends packets until the relay has left.
 fn send(way: &Way) -> io::Result<()> {
     for number in 0_u32.. {
-        let mut packet = vec![0x80, 96];
-        packet.extend_from_slice(&(number as u16).to_be_bytes());
-        packet.extend_from_slice(&(240 * number).to_be_bytes());
-        packet.extend_from_slice(&7_u32.to_be_bytes());
-        packet.push(0x78);
-        packet.extend_from_slice(&number.to_be_bytes());
+        let (sequence, timestamp) = (number as u16, 240 * number);
+        let header = PlainHeader { marker: false, payload_type: 96, sequence, timestamp, ssrc: 7 };
+        // A frame of Opus that is as long as its packet, and its number in it.
+        let packet = [&header.emit()[..], &[0x78], &number.to_be_bytes()].concat();
         match way {
             Way::Udp(socket, to) => drop(socket.send_to(&packet, to)?),
             Way::Tcp(connection) => {
-                let mut framed = vec![b'$', 0, 0, packet.len() as u8];
-                framed.extend_from_slice(&packet);
-                (&*connection).write_all(&framed)?;
+                let prefix = interleaved_prefix(0, packet.len() as u16);
+                (&*connection).write_all(&[&prefix[..], &packet].concat())?;
             }
         }
         thread::sleep(EVERY);
@@ -175,8 +170,7 @@ struct Scene {
 
 impl Scene {
     fn new(transport: &'static str, ports: &str) -> Self {
-        let sink = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        sink.set_read_timeout(Some(PATIENCE)).expect("set");
+        let sink = sink();
         let (camera, folder) = (Camera::start(), Folder::new());
         let http = configure(&folder, (ports, transport), camera.at, &sink, "yard");
         let relay = folder.relay(PROGRAM).spawn().expect("it can be run");
