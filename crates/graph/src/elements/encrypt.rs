@@ -236,7 +236,7 @@ impl Element for Encrypt {
             && let Ok(flows) = minicbor::decode::<Vec<SavedFlow>>(saved)
         {
             for flow in flows {
-                // Without it, it begins as one that was not heard before.
+                // One that has gone on for longer begins again: docs/operations.md says what to do before.
                 let _ = self.inner.restore(flow);
             }
         }
