@@ -16,9 +16,17 @@ impl Clock {
         Clock { zero: Instant::now() }
     }
 
-    /// One that has run for so long already; none if that is longer than this machine has.
-    pub(crate) fn since(ran: Duration) -> Option<Self> {
-        Instant::now().checked_sub(ran).map(|zero| Clock { zero })
+    /// How many nanoseconds after `epoch` it began.
+    pub(crate) fn after(&self, epoch: Instant) -> i64 {
+        let nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        nanos(self.zero.saturating_duration_since(epoch)) - nanos(epoch.saturating_duration_since(self.zero))
+    }
+
+    /// One that began so many nanoseconds after `epoch`; none if there is no such time.
+    pub(crate) fn begun(epoch: Instant, after: i64) -> Option<Self> {
+        let by = Duration::from_nanos(after.unsigned_abs());
+        let zero = if after < 0 { epoch.checked_sub(by) } else { epoch.checked_add(by) };
+        zero.map(|zero| Clock { zero })
     }
 
     /// Now.
@@ -35,5 +43,19 @@ impl Clock {
 impl Default for Clock {
     fn default() -> Self {
         Clock::start()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_goes_on_by_a_time_that_both_share() {
+        let (epoch, clock) = (Instant::now(), Clock::start());
+        for other in [epoch, epoch + Duration::from_secs(3)] {
+            let again = Clock::begun(other, clock.after(other)).expect("it is near");
+            assert_eq!(again.zero, clock.zero);
+        }
     }
 }

@@ -2,18 +2,22 @@
 
 use core::time::Duration;
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
 
 use bytes::Bytes;
+use minicbor::{Decode, Encode};
 use outflow_media::Time;
 use outflow_poc::connection::{By, Event, Worth};
 use outflow_poc::packet::Code;
 use outflow_poc_socket::media::{Form, Packet as Unit};
+use outflow_poc_socket::save::{Returning, SavedEnd};
 use outflow_poc_socket::{Address, OpenError, PocSocket, look_up, media};
 use outflow_rtp::sdp;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use crate::described::Described;
-use crate::track::RtpTrack;
+use crate::track::{RtpTrack, SavedRtpTrack};
 use crate::{Error, Options, Received};
 
 /// How long a datagram may take to leave.
@@ -25,6 +29,16 @@ pub(crate) struct PocSession {
     socket: PocSocket,
     tracks: Vec<RtpTrack>,
     strangers: u64,
+}
+
+/// A connection as it is handed over, beside the descriptor of its socket.
+#[derive(Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct SavedPoc {
+    #[n(0)]
+    end: SavedEnd,
+    #[n(1)]
+    tracks: Vec<SavedRtpTrack>,
 }
 
 impl PocSession {
@@ -51,6 +65,37 @@ impl PocSession {
         let tracks = (0..).zip(&description.media);
         let tracks = tracks.map(|(index, media)| RtpTrack::new(index, &media.track, options.seed)).collect();
         Ok((PocSession { socket, tracks, strangers: 0 }, described))
+    }
+
+    /// What another process goes on with; its descriptor is put to the others. It stands still then. None if it cannot.
+    pub(crate) async fn save(&self, epoch: Instant, descriptors: &mut Vec<OwnedFd>) -> Option<SavedPoc> {
+        let (end, socket) = self.socket.stand(epoch).await.ok()?;
+        descriptors.push(socket);
+        Some(SavedPoc { end, tracks: self.tracks.iter().map(RtpTrack::save).collect() })
+    }
+
+    /// It goes on here.
+    pub(crate) fn go_on(&self) {
+        self.socket.go_on();
+    }
+
+    /// It goes on elsewhere.
+    pub(crate) fn vanish(&self) {
+        self.socket.vanish();
+    }
+
+    /// Goes on with what another process has saved. None if that cannot be.
+    pub(crate) fn restore(
+        options: &Options,
+        saved: SavedPoc,
+        descriptors: Vec<OwnedFd>,
+        epoch: Instant,
+    ) -> Option<Self> {
+        let socket = descriptors.into_iter().next()?;
+        let socket = Returning::client(options.poc.clone()?, (&saved.end, socket), epoch).ok()?;
+        let tracks = (0..=u8::MAX).zip(saved.tracks);
+        let tracks = tracks.map(|(index, track)| RtpTrack::restore(index, track)).collect();
+        Some(PocSession { socket, tracks, strangers: 0 })
     }
 
     pub(crate) fn malformed(&self) -> u64 {

@@ -1,11 +1,12 @@
 //! Subscribing to a URL, whatever carries it.
 
-use core::time::Duration;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+use std::time::Instant;
 
 use minicbor::{Decode, Encode};
 use outflow_media::{Format, Time};
+use outflow_rtp::save::SavedTrack;
 use outflow_ts::TsFramer;
 use tokio::time::timeout_at;
 use url::Url;
@@ -13,7 +14,7 @@ use url::Url;
 use crate::datagrams::{RtpDatagrams, TsDatagrams};
 use crate::described::Described;
 use crate::http::{Download, Granted, Session};
-use crate::poc::PocSession;
+use crate::poc::{PocSession, SavedPoc};
 use crate::rtsp::{RtspSession, SavedRtsp};
 use crate::{Clock, Error, Options, Packet, Received, Rejected};
 
@@ -76,12 +77,24 @@ pub struct Subscription {
 #[cbor(map)]
 struct SavedSubscription {
     #[n(0)]
-    session: SavedRtsp,
-    /// How long the clock has run.
+    session: SavedSession,
+    /// How much later than the time that both processes share the clock began.
     #[n(1)]
-    ran_ns: u64,
+    after_ns: i64,
     #[n(2)]
     heard_at_ns: u64,
+    /// The tracks, unless they are one transport stream.
+    #[n(3)]
+    tracks: Option<Vec<SavedTrack>>,
+}
+
+/// What goes on elsewhere.
+#[derive(Encode, Decode)]
+enum SavedSession {
+    #[n(0)]
+    Rtsp(#[n(0)] SavedRtsp),
+    #[n(1)]
+    Poc(#[n(0)] SavedPoc),
 }
 
 #[derive(Debug)]
@@ -100,26 +113,61 @@ impl Subscription {
     }
 
     /// What another process needs to go on with it on the same connection and sockets: a value with secrets of its
-    /// session, and descriptors. None where it has to begin again: what is not RTSP, or goes through TLS.
-    pub fn save(&self) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
-        let Source::Rtsp(session) = &self.source else { return None };
+    /// session, and descriptors. `epoch` is when the time began that both share. None where it has to begin again: what
+    /// is neither RTSP nor the partial-order transport, or goes through TLS. To be followed by [`go_on`](Self::go_on)
+    /// or [`vanish`](Self::vanish).
+    pub async fn save(&mut self, epoch: Instant) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
         let mut descriptors = Vec::new();
-        let saved = SavedSubscription {
-            session: session.save(self.format(), &mut descriptors)?,
-            ran_ns: self.now().as_nanos(),
-            heard_at_ns: self.heard_at.as_nanos(),
+        let session = match &self.source {
+            Source::Rtsp(session) => SavedSession::Rtsp(session.save(&mut descriptors)?),
+            Source::Poc(session) => SavedSession::Poc(session.save(epoch, &mut descriptors).await?),
+            Source::Http(_) | Source::Udp(_) | Source::Rtp(_) => return None,
         };
+        let (after_ns, heard_at_ns) = (self.options.clock.after(epoch), self.heard_at.as_nanos());
+        let tracks = match self.format() {
+            Format::Rtp(tracks) => Some(tracks.iter().map(SavedTrack::from).collect()),
+            _ => None,
+        };
+        let saved = SavedSubscription { session, after_ns, heard_at_ns, tracks };
         Some((minicbor::to_vec(&saved).ok()?, descriptors))
+    }
+
+    /// It goes on here after all.
+    pub fn go_on(&self) {
+        if let Source::Poc(session) = &self.source {
+            session.go_on();
+        }
+    }
+
+    /// Another process goes on with it: the server is told nothing of its end here.
+    pub fn vanish(self) {
+        if let Source::Poc(session) = &self.source {
+            session.vanish();
+        }
     }
 
     /// Goes on with what another process has saved of a subscription to this URL. None if that cannot be, or if it is
     /// to be asked for in another way now: it begins again then.
-    pub fn restore(url: &str, options: Options, (value, descriptors): (&[u8], Vec<OwnedFd>)) -> Option<Self> {
+    pub fn restore(
+        url: &str,
+        options: Options,
+        (value, descriptors): (&[u8], Vec<OwnedFd>),
+        epoch: Instant,
+    ) -> Option<Self> {
         let saved: SavedSubscription = minicbor::decode(value).ok()?;
-        let options = Options { clock: Clock::since(Duration::from_nanos(saved.ran_ns))?, ..options };
-        let (session, format) = RtspSession::restore(url, &options, saved.session, descriptors)?;
+        let options = Options { clock: Clock::begun(epoch, saved.after_ns)?, ..options };
+        let source = match saved.session {
+            SavedSession::Rtsp(saved) => {
+                Source::Rtsp(Box::new(RtspSession::restore(url, &options, saved, descriptors)?))
+            }
+            SavedSession::Poc(saved) => {
+                Source::Poc(Box::new(PocSession::restore(&options, saved, descriptors, epoch)?))
+            }
+        };
+        let tracks = saved.tracks.map(|all| all.into_iter().map(Into::into).collect());
+        let format = tracks.map_or(Format::Ts, Format::Rtp);
         Some(Subscription {
-            source: Source::Rtsp(Box::new(session)),
+            source,
             described: format.into(),
             queue: VecDeque::new(),
             heard_at: Time::from_nanos(saved.heard_at_ns),

@@ -137,7 +137,10 @@ impl Shared {
 
     /// Goes on after it has stood still.
     pub(crate) fn go_on(&self) {
-        self.lock().stage = Stage::Runs;
+        let mut inner = self.lock();
+        inner.stage = Stage::Runs;
+        inner.wake_all();
+        drop(inner);
         self.wake.notify_one();
     }
 
@@ -177,6 +180,19 @@ impl Inner {
     /// Whether nothing is read or sent.
     pub(crate) fn is_still(&self) -> bool {
         matches!(self.stage, Stage::Stands | Stage::Gone)
+    }
+
+    /// Whether it stands still, and may go on.
+    pub(crate) fn stands(&self) -> bool {
+        self.stage == Stage::Stands
+    }
+
+    /// All that wait for a connection look again.
+    fn wake_all(&self) {
+        for waits in self.waits.values() {
+            waits.readable.notify_one();
+            waits.writable.notify_one();
+        }
     }
 
     fn follow(&mut self, asked: &Notify) {
@@ -447,10 +463,7 @@ impl Shared {
     fn end_with(&self, why: String) {
         let mut inner = self.lock();
         inner.error = Some(why);
-        for waits in inner.waits.values() {
-            waits.readable.notify_one();
-            waits.writable.notify_one();
-        }
+        inner.wake_all();
         drop(inner);
         self.asked.notify_one();
     }

@@ -1,5 +1,6 @@
-//! A listener goes on in another process, at the same socket, with the connections that left it. Its clients see no
-//! other one. Connections that have not left it end: what they are used for begins again.
+//! What a socket carries goes on in another process, at the same socket: a listener with its connections, those that left
+//! it included, or the connection of a client. Peers see no other one. Connections that nothing takes up there end:
+//! what they are for begins again.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -9,22 +10,22 @@ use std::time::{Duration, Instant};
 
 use minicbor::{Decode, Encode};
 use outflow_poc::connection::{Connection, Settings};
-use outflow_poc::endpoint::{Endpoint, Handle};
+use outflow_poc::endpoint::{Endpoint, Handle, Handshakes};
 use outflow_poc::packet::Code;
 use outflow_poc::protection::{Plain, Protection};
 use outflow_poc::save::{SavedBytes, SavedConnection, SavedEndpoint, SavedId, Services, Unfit};
 use outflow_udp::{Inbox, Udp};
 
 use crate::detached::{Detached, NetworkPath};
-use crate::driver::End;
+use crate::driver::{End, Shared};
 use crate::noise;
 use crate::options::Options;
-use crate::socket::{OpenError, PocListener};
+use crate::socket::{OpenError, PocListener, PocSocket};
 
-/// A listener, but for its options and its socket. Numbers of fields are never given to something else.
+/// All that has one socket, but for that and its options. Numbers of fields are never given to something else.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
-pub struct SavedListener {
+pub struct SavedEnd {
     /// Its endpoint.
     #[n(0)]
     pub endpoint: SavedEndpoint,
@@ -52,29 +53,36 @@ pub struct SavedDriven {
     pub number: u64,
 }
 
-impl PocListener {
-    /// Stands still, and says what another process needs to go on with it: to be followed by [`go_on`](Self::go_on), or
-    /// by [`vanish`](Self::vanish). Answers a copy of the socket, too. `epoch` is when the time began that both
-    /// processes share. Connections that are driven elsewhere are saved by their drivers.
-    ///
-    /// # Errors
-    /// The socket has failed, or there are no descriptors left.
-    pub async fn stand(&self, epoch: Instant) -> std::io::Result<(SavedListener, OwnedFd)> {
-        let shared = &self.user.0;
-        let stands = shared.stand().await;
-        let inner = shared.lock();
+impl Shared {
+    /// Stands still, and says what another process needs to go on with it. Answers a copy of the socket, too.
+    async fn stand_saved(&self, epoch: Instant) -> std::io::Result<(SavedEnd, OwnedFd)> {
+        let stands = self.stand().await;
+        let inner = self.lock();
         if let Some(error) = inner.error().filter(|_| !stands) {
             return Err(error);
         }
         let driven = |(handle, number): (Handle, u64)| SavedDriven { handle: handle.number(), number };
         let own = |(peer, own): (SocketAddr, IpAddr)| (peer.to_string(), own.to_string());
-        let saved = SavedListener {
+        let saved = SavedEnd {
             endpoint: inner.endpoint.save().map_err(std::io::Error::other)?,
-            ahead: shared.ahead_of(epoch),
+            ahead: self.ahead_of(epoch),
             driven: inner.routes.numbers().map(driven).collect(),
             owns: inner.outbox.owns().map(own).collect(),
         };
-        Ok((saved, shared.udp.as_fd().try_clone_to_owned()?))
+        Ok((saved, self.udp.as_fd().try_clone_to_owned()?))
+    }
+}
+
+impl PocListener {
+    /// Stands still, and says what another process needs to go on with it: to be followed by [`go_on`](Self::go_on), or
+    /// by [`vanish`](Self::vanish). Answers a copy of the socket, too. `epoch` is when the time began that both
+    /// processes share. Connections that are driven elsewhere are saved by their drivers; what others have received
+    /// and was not read is saved, and can be read here no more until it goes on.
+    ///
+    /// # Errors
+    /// The socket has failed, or there are no descriptors left.
+    pub async fn stand(&self, epoch: Instant) -> std::io::Result<(SavedEnd, OwnedFd)> {
+        self.user.0.stand_saved(epoch).await
     }
 
     /// Goes on as if it had not stood still.
@@ -88,9 +96,31 @@ impl PocListener {
     }
 }
 
-/// A listener of another process that goes on here as soon as its connections are there.
+impl PocSocket {
+    /// The same as [`PocListener::stand`], for one that has a socket of its own, since it has
+    /// [connected](PocSocket::connect). One of a listener stands still with that.
+    ///
+    /// # Errors
+    /// The socket has failed, or there are no descriptors left.
+    pub async fn stand(&self, epoch: Instant) -> std::io::Result<(SavedEnd, OwnedFd)> {
+        self.shared().stand_saved(epoch).await
+    }
+
+    /// Goes on as if it had not stood still.
+    pub fn go_on(&self) {
+        self.shared().go_on();
+    }
+
+    /// Another process goes on with it: nothing is read or sent here any more, and its peer is told nothing.
+    pub fn vanish(&self) {
+        self.shared().vanish();
+    }
+}
+
+/// What has one socket, of another process. It goes on here as soon as its connections are there.
 pub struct Returning {
     end: End,
+    is_server: bool,
     options: Options,
     epoch: Instant,
     services: Services,
@@ -101,17 +131,44 @@ pub struct Returning {
 }
 
 impl Returning {
-    /// What was saved of it, with the copy of its socket. `epoch` is when the time began that both processes share.
+    /// What was saved of a listener, with the copy of its socket. `epoch` is when the time began that both processes
+    /// share.
     ///
     /// # Errors
     /// The keys cannot be used, that is no socket of UDP, or what was saved cannot be.
-    pub fn new(
+    pub fn listener(
         options: Options,
-        saved: &SavedListener,
-        socket: OwnedFd,
+        saved: (&SavedEnd, OwnedFd),
         epoch: Instant,
     ) -> Result<Self, OpenError> {
-        let (settings, handshakes) = (options.settings, Some(options.server()?));
+        let handshakes = options.server()?;
+        Self::new(options, Some(handshakes), saved, epoch)
+    }
+
+    /// The connection of a client, in the same way.
+    ///
+    /// # Errors
+    /// That is no socket of UDP, or what was saved cannot be, or is no client's.
+    pub fn client(
+        options: Options,
+        saved: (&SavedEnd, OwnedFd),
+        epoch: Instant,
+    ) -> Result<PocSocket, OpenError> {
+        let mut returning = Self::new(options, None, saved, epoch)?;
+        let number = returning.handles.keys().next().copied();
+        let socket = number.and_then(|number| returning.socket(number));
+        let socket = socket.ok_or(unfit("it has no connection"))?;
+        returning.end.begin();
+        Ok(socket)
+    }
+
+    fn new(
+        options: Options,
+        handshakes: Option<Handshakes>,
+        (saved, socket): (&SavedEnd, OwnedFd),
+        epoch: Instant,
+    ) -> Result<Self, OpenError> {
+        let (settings, is_server) = (options.settings, handshakes.is_some());
         let mut services = Services::new();
         let restored =
             Endpoint::restore(settings, handshakes, &saved.endpoint, &mut services, &mut protection)?;
@@ -119,7 +176,7 @@ impl Returning {
         let handles: BTreeMap<_, _> = handles.into_iter().map(|handle| (handle.number(), handle)).collect();
         let udp = Udp::taken(socket, &options.udp)?;
         let start = start(epoch, saved.ahead).ok_or(unfit("its time began before this host's"))?;
-        let end = End::new(udp, endpoint, start, (settings.connection.datagram_bytes_max, true));
+        let end = End::new(udp, endpoint, start, (settings.connection.datagram_bytes_max, is_server));
         for (peer, own) in &saved.owns {
             // One that cannot be read is known again with the peer's next datagram.
             if let (Ok(peer), Ok(own)) = (peer.parse(), own.parse()) {
@@ -132,7 +189,7 @@ impl Returning {
             Some((*number, (*handles.get(handle)?, *away.get(handle)?)))
         });
         let driven = driven.collect();
-        Ok(Returning { end, options, epoch, services, handles, driven })
+        Ok(Returning { end, is_server, options, epoch, services, handles, driven })
     }
 
     /// What connections are restored with.
@@ -163,7 +220,15 @@ impl Returning {
         Ok((Detached::new(Arc::clone(user), its, connection), way))
     }
 
-    /// Goes on. Connections that have no driver end; those that were not driven elsewhere are told why.
+    /// A connection goes on that was not driven elsewhere, and that its end has called so
+    /// ([`PocSocket::number`]); none if there is no such one.
+    pub fn socket(&mut self, number: u64) -> Option<PocSocket> {
+        let is_away = self.driven.values().any(|(handle, _)| handle.number() == number);
+        let handle = if is_away { None } else { self.handles.remove(&number) }?;
+        PocSocket::returned(&self.end.user, handle, self.is_server)
+    }
+
+    /// Goes on. Connections that nothing has taken up end; those that were not driven elsewhere are told why.
     pub fn begin(self, code: Code, why: &str) -> PocListener {
         let Returning { end, options, handles, .. } = self;
         let shared = &end.user.0;
@@ -205,7 +270,7 @@ impl Restorer {
     }
 }
 
-/// When a time began that is ahead of another one by so much ([`SavedListener::ahead`]).
+/// When a time began that is ahead of another one by so much ([`SavedEnd::ahead`]).
 fn start(epoch: Instant, ahead: i64) -> Option<Instant> {
     // A millisecond is added to the clock.
     let ahead = ahead.checked_sub(1_000_000)?;

@@ -198,6 +198,18 @@ impl PocSocket {
         Ok(socket)
     }
 
+    /// One that goes on with what another process has saved, if there is a connection.
+    pub(crate) fn returned(user: &Arc<User>, handle: Handle, is_server: bool) -> Option<Self> {
+        let (user, waits) = (Arc::clone(user), Arc::new(Waits::default()));
+        let mut inner = user.0.lock();
+        let connection = inner.endpoint.connection(handle)?;
+        let (to_peer, to_us) = (connection.outgoing().cloned(), connection.incoming().cloned());
+        let (to_server, to_client) = if is_server { (to_us, to_peer) } else { (to_peer, to_us) };
+        inner.waits.insert(handle, Arc::clone(&waits));
+        drop(inner);
+        Some(PocSocket { user, handle, waits, service: Service { to_server, to_client } })
+    }
+
     async fn connected(&self) -> Result<Service, OpenError> {
         loop {
             {
@@ -233,6 +245,16 @@ impl PocSocket {
     /// What both ends agreed on.
     pub fn service(&self) -> &Service {
         &self.service
+    }
+
+    /// How its end calls it ([`Returning::socket`](crate::save::Returning::socket)).
+    pub fn number(&self) -> u64 {
+        self.handle.number()
+    }
+
+    /// Where the peer is; none if the connection is gone.
+    pub fn peer_addr(&self) -> Option<SocketAddr> {
+        Some(self.shared().lock().endpoint.connection(self.handle)?.address())
     }
 
     /// The address of this end.
@@ -302,10 +324,13 @@ impl PocSocket {
         }
     }
 
-    /// The same, if there is something now.
+    /// The same, if there is something now. There is nothing while its end stands still: what was saved is not read.
     pub fn try_event(&self) -> Option<Event> {
         let shared = self.shared();
         let mut inner = shared.lock();
+        if inner.stands() {
+            return None;
+        }
         let event = inner.endpoint.read(self.handle);
         let closed = || inner.endpoint.connection(self.handle)?.closed().cloned().map(Event::Closed);
         let failed = || {
@@ -379,7 +404,7 @@ impl PocSocket {
         })
     }
 
-    fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Shared {
         &self.user.0
     }
 }

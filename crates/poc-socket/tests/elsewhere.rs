@@ -12,7 +12,7 @@ use outflow_poc::endpoint::deliver;
 use outflow_poc::packet::Code;
 use outflow_poc::save::SavedConnection;
 use outflow_poc_socket::media::Form;
-use outflow_poc_socket::save::{Returning, SavedListener};
+use outflow_poc_socket::save::{Returning, SavedEnd};
 use outflow_poc_socket::{Detached, NetworkPath, Options, PocListener, PocSocket, Security, media};
 use outflow_udp::{Outbox, Parcels, inbox};
 
@@ -133,10 +133,11 @@ async fn handed_over(
     let bytes = minicbor::to_vec((&saved, &connection)).expect("memory takes all that is written to it");
     listener.vanish();
     drop((listener, elsewhere));
-    let (again, connection): (SavedListener, SavedConnection) =
+    let (again, connection): (SavedEnd, SavedConnection) =
         minicbor::decode(&bytes).expect("it was just written");
     assert_eq!(again, saved);
-    let mut returning = Returning::new(options.clone(), &again, socket, epoch).expect("it was just saved");
+    let mut returning =
+        Returning::listener(options.clone(), (&again, socket), epoch).expect("it was just saved");
     let (inbox, parcels) = inbox(16, Arc::new(|| ()));
     let mut restorer = returning.restorer();
     let mut restored = || restorer.restore(&connection).expect("it was just saved");

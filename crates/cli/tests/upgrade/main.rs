@@ -5,11 +5,12 @@
 mod ends;
 mod pulled;
 mod through;
+mod transport;
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -38,6 +39,38 @@ fn sink() -> UdpSocket {
     let sink = UdpSocket::bind("127.0.0.1:0").expect("a port");
     sink.set_read_timeout(Some(PATIENCE)).expect("set");
     sink
+}
+
+/// What gets the packets of a [camera](pulled::Camera) in the end.
+struct Sink {
+    socket: UdpSocket,
+    /// The number of the last packet.
+    last: Option<u32>,
+}
+
+impl Sink {
+    /// How many packets are waited for, to see that they go on: a second of them.
+    const SOME: u32 = 200;
+
+    fn new() -> Self {
+        Sink { socket: sink(), last: None }
+    }
+
+    fn at(&self) -> SocketAddr {
+        self.socket.local_addr().expect("bound")
+    }
+
+    /// Some packets more, each of which is the one behind the one before.
+    fn go_on(&mut self, after: &str) {
+        for _ in 0..Self::SOME {
+            let mut packet = [0; 2048];
+            let length = self.socket.recv(&mut packet).unwrap_or_else(|_| panic!("no packets after {after}"));
+            let number = packet[..length].last_chunk().copied().map(u32::from_be_bytes);
+            let expected = self.last.map_or(number, |last| Some(last + 1));
+            assert_eq!(number, expected, "packets are missing after {after}");
+            self.last = number;
+        }
+    }
 }
 
 /// A folder with the configuration of a relay, all processes of which end with it, whatever a test comes to.

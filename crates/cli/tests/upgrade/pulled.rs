@@ -14,7 +14,7 @@ use outflow_rtsp::{
     interleaved_prefix, response,
 };
 
-use super::{Folder, PROGRAM, ask, end, sink, wait_until};
+use super::{Folder, PROGRAM, Sink, ask, end, wait_until};
 
 /// One audio track, whose packets can be told apart.
 const SDP: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=camera\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n\
@@ -28,20 +28,17 @@ const TIMEOUT_S: u64 = 2;
 /// How far packets are apart.
 const EVERY: Duration = Duration::from_millis(5);
 
-/// How many packets are waited for, to see that they go on: a second of them.
-const SOME: u32 = 200;
-
 /// What a camera was asked: the method and the URL, for each connection.
 type Asked = Arc<Mutex<Vec<Vec<(String, String)>>>>;
 
 /// A camera, which knows RTSP as far as the relay asks. Its packets are numbered from 0 in each session.
-struct Camera {
-    at: SocketAddr,
+pub(super) struct Camera {
+    pub(super) at: SocketAddr,
     asked: Asked,
 }
 
 impl Camera {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let (at, asked) = (listener.local_addr().expect("bound"), Asked::default());
         let all = Arc::clone(&asked);
@@ -160,34 +157,19 @@ fn send(way: &Way) -> io::Result<()> {
 struct Scene {
     relay: Child,
     http: String,
-    sink: UdpSocket,
+    sink: Sink,
     camera: Camera,
     folder: Folder,
     transport: &'static str,
-    /// Of the last packet.
-    last: Option<u32>,
 }
 
 impl Scene {
     fn new(transport: &'static str, ports: &str) -> Self {
-        let sink = sink();
-        let (camera, folder) = (Camera::start(), Folder::new());
+        let (sink, camera, folder) = (Sink::new(), Camera::start(), Folder::new());
         let http = configure(&folder, (ports, transport), camera.at, &sink, "yard");
         let relay = folder.relay(PROGRAM).spawn().expect("it can be run");
         wait_until("it does not listen", || TcpStream::connect(&http).is_ok());
-        Scene { relay, http, sink, camera, folder, transport, last: None }
-    }
-
-    /// Some packets more, each of which is the one behind the one before.
-    fn go_on(&mut self, after: &str) {
-        for _ in 0..SOME {
-            let mut packet = [0; 2048];
-            let length = self.sink.recv(&mut packet).unwrap_or_else(|_| panic!("no packets after {after}"));
-            let number = packet[..length].last_chunk().copied().map(u32::from_be_bytes);
-            let expected = self.last.map_or(number, |last| Some(last + 1));
-            assert_eq!(number, expected, "packets are missing after {after}, by {}", self.transport);
-            self.last = number;
-        }
+        Scene { relay, http, sink, camera, folder, transport }
     }
 }
 
@@ -196,10 +178,10 @@ fn configure(
     folder: &Folder,
     (ports, transport): (&str, &str),
     camera: SocketAddr,
-    sink: &UdpSocket,
+    sink: &Sink,
     path: &str,
 ) -> String {
-    let to = sink.local_addr().expect("bound");
+    let to = sink.at();
     let source = format!("source = \"rtsp://{camera}/{path}\"\ntransport = \"{transport}\"");
     let sinks = format!("[[sinks]]\nstream = \"cam\"\nto = \"rtp://{to}\"\n");
     folder.configure(&format!("rtp_ports = \"{ports}\""), &format!("[streams.cam]\n{source}\n{sinks}"))
@@ -209,10 +191,10 @@ fn configure(
 fn a_camera_notices_nothing_of_an_upgrade_and_no_packet_of_it_is_missing() {
     for (transport, ports) in [("tcp", "47400-47449"), ("udp", "47450-47499")] {
         let mut scene = Scene::new(transport, ports);
-        scene.go_on("the start");
+        scene.sink.go_on("the start");
         for upgrade in ["an upgrade", "another one"] {
             assert_eq!(ask(&scene.http, "POST /api/v1/upgrade"), Some(200));
-            scene.go_on(upgrade);
+            scene.sink.go_on(upgrade);
         }
         assert!(scene.relay.wait().expect("it ends").success());
         let sign = |method: &str, _: &str| method == "GET_PARAMETER";
@@ -227,7 +209,7 @@ fn a_camera_notices_nothing_of_an_upgrade_and_no_packet_of_it_is_missing() {
 #[test]
 fn a_source_that_is_another_one_since_begins_again() {
     let mut scene = Scene::new("tcp", "47500-47549");
-    scene.go_on("the start");
+    scene.sink.go_on("the start");
     let ports = ("47500-47549", scene.transport);
     let http = configure(&scene.folder, ports, scene.camera.at, &scene.sink, "gate");
     assert_eq!(ask(&scene.http, "POST /api/v1/upgrade"), Some(200));

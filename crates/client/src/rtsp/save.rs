@@ -5,8 +5,6 @@ use std::os::fd::OwnedFd;
 
 use bytes::BytesMut;
 use minicbor::{Decode, Encode};
-use outflow_media::Format;
-use outflow_rtp::save::SavedTrack;
 use outflow_rtsp::Lower;
 use outflow_rtsp::client::{RtspClient, SavedClient};
 use tokio::net::TcpStream;
@@ -36,14 +34,11 @@ pub(crate) struct SavedRtsp {
     /// What was not sent yet.
     #[cbor(n(5), with = "minicbor::bytes")]
     output: Vec<u8>,
-    /// The tracks, unless they are one transport stream.
-    #[n(6)]
-    described: Option<Vec<SavedTrack>>,
 }
 
 impl RtspSession {
     /// What another process goes on with; its descriptors are put to the others. None if it cannot: over TLS, say.
-    pub(crate) fn save(&self, format: &Format, descriptors: &mut Vec<OwnedFd>) -> Option<SavedRtsp> {
+    pub(crate) fn save(&self, descriptors: &mut Vec<OwnedFd>) -> Option<SavedRtsp> {
         let wire = self.wire.as_ref()?;
         descriptors.push(wire.io.plain()?.try_clone_to_owned().ok()?);
         let udp = self.udp.iter().map(|track| track.save(descriptors));
@@ -54,21 +49,17 @@ impl RtspSession {
             tracks: self.tracks.iter().map(RtpTrack::save).collect(),
             input: wire.input.to_vec(),
             output: wire.output.to_vec(),
-            described: match format {
-                Format::Rtp(tracks) => Some(tracks.iter().map(SavedTrack::from).collect()),
-                _ => None,
-            },
         })
     }
 
-    /// Goes on with what another process has saved of a session with this URL, and what it is. None if that cannot be,
-    /// or if it is to be asked for in another way now.
+    /// Goes on with what another process has saved of a session with this URL. None if that cannot be, or if it is to be
+    /// asked for in another way now.
     pub(crate) fn restore(
         url: &str,
         options: &Options,
         saved: SavedRtsp,
         descriptors: Vec<OwnedFd>,
-    ) -> Option<(Self, Format)> {
+    ) -> Option<Self> {
         if saved.asked_for_udp != (options.transport == Lower::Udp) || saved.output.len() > UNSENT_BYTES {
             return None;
         }
@@ -86,7 +77,6 @@ impl RtspSession {
         let (input, output) = (BytesMut::from(&saved.input[..]), BytesMut::from(&saved.output[..]));
         session.wire = Some(Connection { io: Box::new(tcp), peer, local, input, output });
         session.playing = true;
-        let tracks = saved.described.map(|all| all.into_iter().map(Into::into).collect());
-        Some((session, tracks.map_or(Format::Ts, Format::Rtp)))
+        Some(session)
     }
 }

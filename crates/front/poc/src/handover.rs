@@ -1,5 +1,5 @@
-//! The listener and the players go on in another process. Connections of all others, and those that are being opened,
-//! end: what they are for begins again.
+//! The listener, the players and the publishers go on in another process. Connections of all others, and those that are
+//! being opened, end: what they are for begins again.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,13 +7,15 @@ use std::sync::{Mutex, PoisonError};
 
 use outflow_control::{Control, Member, Part, Playing, Upgrade};
 use outflow_engine::message::{ControlError, PeerPath};
-use outflow_poc_socket::save::{Restored, Restorer, Returning, SavedDriven, SavedListener};
+use outflow_poc_socket::media::Form;
+use outflow_poc_socket::save::{Restored, Restorer, Returning, SavedDriven, SavedEnd};
 use outflow_poc_socket::{NetworkPath, PocListener};
 
 use crate::codes::ENDED;
 use crate::options::options;
 use crate::peer::PocPeer;
-use crate::saved::SavedPeer;
+use crate::publish::Publication;
+use crate::saved::{SavedPeer, SavedPublication};
 use crate::settings::Poc;
 
 /// What the parts of listeners are called.
@@ -64,24 +66,33 @@ pub(super) async fn give(listener: &PocListener, control: &Control, member: &mut
     is_gone
 }
 
-/// Goes on with what another process has given.
+/// Goes on with what another process has given: the listener, and publishers of its.
 pub(super) fn take(control: &Control, parts: Vec<Part>) {
-    for part in parts {
-        if let Err(error) = take_listener(control, part) {
-            tracing::warn!(%error, "clients of the partial-order transport have to connect again");
-        }
+    let (publishers, listeners): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.turn.is_some());
+    let taken = listeners.into_iter().next().map(|part| take_listener(control, part, publishers));
+    if let Some(Err(error)) = taken {
+        tracing::warn!(%error, "clients of the partial-order transport have to connect again");
     }
 }
 
-fn take_listener(control: &Control, Part { value, descriptors, .. }: Part) -> Result<(), ControlError> {
+fn take_listener(
+    control: &Control,
+    Part { value, descriptors, .. }: Part,
+    publishers: Vec<Part>,
+) -> Result<(), ControlError> {
     let wrong = |error| ControlError::system("going on with the listener of another process", &error);
     let saved = minicbor::decode(&value).map_err(|error| wrong(io::Error::other(error)));
-    let saved: SavedListener = saved?;
+    let saved: SavedEnd = saved?;
     let socket = descriptors.into_iter().next();
     let socket = socket.ok_or_else(|| wrong(io::Error::other("its socket is missing")))?;
     let options = options(&control.config().section::<Poc>(), None)?;
-    let returning = Returning::new(options, &saved, socket, control.epoch());
+    let returning = Returning::listener(options, (&saved, socket), control.epoch());
     let mut returning = returning.map_err(|error| wrong(io::Error::other(error)))?;
+    for part in publishers {
+        if publish_on(control, &mut returning, &part).is_none() {
+            tracing::info!("a publisher of the partial-order transport does not go on");
+        }
+    }
     let upgrade = control.shared::<Upgrade>();
     let player = |SavedDriven { number, .. }| Some((upgrade.playing(number)?, upgrade.peer(number)?));
     let mut lost = saved.driven.len();
@@ -130,6 +141,23 @@ fn restore_player(restorer: &mut Restorer, (playing, value): Saved) -> Option<Pl
     let saved: SavedPeer = minicbor::decode(&value).ok()?;
     let restored = restorer.restore(&saved.connection).ok()?;
     Some((playing, restored, saved))
+}
+
+/// Goes on with a publisher; none if its turn is over, or the listener does not know it.
+fn publish_on(control: &Control, returning: &mut Returning, part: &Part) -> Option<()> {
+    let SavedPublication { number, is_rtp } = minicbor::decode(&part.value).ok()?;
+    let publisher = control.shared::<Upgrade>().publisher(control, part.turn?)?;
+    let socket = returning.socket(number)?;
+    let (peer, form) = (socket.peer_addr()?, if is_rtp { Form::Rtp } else { Form::Ts });
+    let (control, permit) = (control.clone(), control.door().admit(peer.ip()));
+    tokio::spawn(async move {
+        let ended = Publication { publisher, socket, form }.run(&control).await;
+        drop(permit);
+        ended.inspect_err(
+            |why| tracing::info!(%peer, why, "a client of the partial-order transport was sent away"),
+        )
+    });
+    Some(())
 }
 
 /// Goes on with a player; none if the listener does not know it.

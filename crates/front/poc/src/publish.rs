@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use outflow_control::{Announced, Control, PublishOptions, Publisher, Push};
+use outflow_control::{Announced, Control, Part, PublishOptions, Publisher, Push, Upgrade};
 use outflow_door::Grant;
 use outflow_media::Format;
 use outflow_poc::connection::Closed;
@@ -13,8 +13,18 @@ use outflow_poc_socket::media::{Form, Packet};
 use outflow_rtp::sdp;
 
 use crate::codes::{self, ENDED};
+use crate::handover::PARTS;
+use crate::saved::SavedPublication;
 
-/// Publishes what comes, until it ends. An error tells why it did not begin, or was ended.
+/// A stream that a client sends, as it is published.
+pub(super) struct Publication {
+    pub(super) publisher: Publisher,
+    pub(super) socket: PocSocket,
+    pub(super) form: Form,
+}
+
+/// Publishes what comes, until it ends, or another process goes on with it. An error tells why it did not begin, or was
+/// ended.
 pub(super) async fn publish(
     control: &Control,
     socket: PocSocket,
@@ -35,19 +45,38 @@ pub(super) async fn publish(
         }
     };
     let options = PublishOptions { format, peer: format!("POC from {peer}"), configured: false };
-    let mut publisher = match control.publish(grant, options).await {
-        Ok(publisher) => publisher,
-        Err(error) => return Err(close(socket, ENDED, error.to_string())),
-    };
-    loop {
-        let unit = tokio::select! {
-            unit = socket.recv() => unit,
-            why = publisher.closed() => return Err(close(socket, codes::of(why), why.to_string())),
-        };
-        let Ok((_, data)) = unit else { return Ok(()) };
-        if hand_on(&publisher, form, data) == Push::Closed {
-            let why = publisher.closed().await;
-            return Err(close(socket, codes::of(why), why.to_string()));
+    match control.publish(grant, options).await {
+        Ok(publisher) => Publication { publisher, socket, form }.run(control).await,
+        Err(error) => Err(close(socket, ENDED, error.to_string())),
+    }
+}
+
+impl Publication {
+    /// Publishes what comes, until it ends, or another process goes on with it.
+    pub(super) async fn run(self, control: &Control) -> Result<(), String> {
+        let mut member = control.shared::<Upgrade>().join(PARTS);
+        member.brings_media();
+        let Publication { mut publisher, socket, form } = self;
+        loop {
+            let unit = tokio::select! {
+                unit = socket.recv() => unit,
+                why = publisher.closed() => return Err(close(socket, codes::of(why), why.to_string())),
+                () = member.asked() => {
+                    // What has come and was not read is the listener's to say.
+                    let saved = SavedPublication { number: socket.number(), is_rtp: form == Form::Rtp };
+                    let value = saved.encode();
+                    let part = Part { value, turn: Some(publisher.id()), ..Part::default() };
+                    match member.give(Some(part)).await {
+                        true => return Ok(()),
+                        false => continue,
+                    }
+                }
+            };
+            let Ok((_, data)) = unit else { return Ok(()) };
+            if hand_on(&publisher, form, data) == Push::Closed {
+                let why = publisher.closed().await;
+                return Err(close(socket, codes::of(why), why.to_string()));
+            }
         }
     }
 }

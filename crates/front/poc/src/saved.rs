@@ -1,4 +1,5 @@
-//! What a receiver's state machine is to another process. Numbers of fields are never given to something else.
+//! What a receiver's state machine is to another process, and a publisher's task. Numbers of fields are never given to
+//! something else.
 
 use minicbor::{Decode, Encode};
 use outflow_poc::save::SavedConnection;
@@ -45,4 +46,24 @@ pub(super) struct SavedLedger {
     /// Bytes of each, and why it may not come: 0 not repaired, 1 late, 2 less valuable, 3 depends on what was dropped.
     #[n(1)]
     pub(super) units: Vec<(u32, u8)>,
+}
+
+/// What a client sends, beside its turn. Its connection is said by its listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub(super) struct SavedPublication {
+    /// How its end calls the connection.
+    #[n(0)]
+    pub(super) number: u64,
+    /// Whether units are packets of RTP.
+    #[n(1)]
+    pub(super) is_rtp: bool,
+}
+
+impl SavedPublication {
+    /// As it is handed over.
+    pub(super) fn encode(self) -> Vec<u8> {
+        // Nothing that is written to memory fails.
+        minicbor::to_vec(self).unwrap_or_default()
+    }
 }

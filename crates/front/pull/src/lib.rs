@@ -90,7 +90,7 @@ async fn turn(
     (url, options): Asked,
     kept: Option<(Publisher, Part)>,
 ) -> Result<Over, Failure> {
-    let kept = kept.and_then(|kept| resume(shown, (&url, &options), kept));
+    let kept = kept.and_then(|kept| resume(control, shown, (&url, &options), kept));
     let (mut subscription, mut publisher) = match kept {
         Some(both) => both,
         None => {
@@ -115,9 +115,12 @@ async fn turn(
                     // Its stream's worker counts what has no room.
                     let _ = hand_on(&publisher, received);
                 });
-                if member.give(save(shown, &subscription, &publisher)).await {
+                let part = save(control, shown, &mut subscription, &publisher).await;
+                if member.give(part).await {
+                    subscription.vanish();
                     return Ok(Over::Elsewhere);
                 }
+                subscription.go_on();
                 continue;
             }
         };
@@ -128,21 +131,28 @@ async fn turn(
 }
 
 /// What another process needs to go on; nothing if it has to begin again.
-fn save(shown: &str, subscription: &Subscription, publisher: &Publisher) -> Option<Part> {
-    let (subscription, descriptors) = subscription.save()?;
+async fn save(
+    control: &Control,
+    shown: &str,
+    subscription: &mut Subscription,
+    publisher: &Publisher,
+) -> Option<Part> {
+    let (subscription, descriptors) = subscription.save(control.epoch()).await?;
     let value = minicbor::to_vec(SavedPull { source: shown.to_owned(), subscription }).ok()?;
     Some(Part { value, descriptors, turn: Some(publisher.id()) })
 }
 
 /// Goes on with what the process before has pulled, if that is what is configured here.
 fn resume(
+    control: &Control,
     shown: &str,
     (url, options): (&SecretUrl, &Options),
     (publisher, part): (Publisher, Part),
 ) -> Option<(Subscription, Publisher)> {
     let SavedPull { source, subscription } = minicbor::decode(&part.value).ok()?;
     let saved = (&subscription[..], part.descriptors);
-    let subscription = (source == shown).then(|| Subscription::restore(url.reveal(), options.clone(), saved));
+    let restore = || Subscription::restore(url.reveal(), options.clone(), saved, control.epoch());
+    let subscription = (source == shown).then(restore);
     Some((subscription??, publisher))
 }
 

@@ -61,7 +61,7 @@ async fn handed_over(listener: PocListener, driven: Driven, epoch: Instant) -> (
     drop((listener, driven));
     let peer: SavedPeer = minicbor::decode(&value).expect("it was just written");
     let options = Options::new(Security::Plain);
-    let mut returning = Returning::new(options, &saved, socket, epoch).expect("it was just saved");
+    let mut returning = Returning::listener(options, (&saved, socket), epoch).expect("it was just saved");
     let (inbox, parcels) = inbox(16, Arc::new(|| ()));
     let restored = returning.restorer().restore(&peer.connection).expect("it was just saved");
     let (detached, way) = returning.detached(NUMBER, restored, inbox).expect("it is known");
