@@ -1,5 +1,6 @@
 //! Clients that hold connections, join and leave all the time, or guess.
 
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -24,21 +25,25 @@ const GUESSES: u64 = 16;
 
 /// Many connections on which nothing is said. What was done is how many were open.
 pub(super) fn idle(scene: &mut Scene<'_>) -> Result<Box<dyn Trouble>> {
-    Ok(Box::new(Storm(vec![idle_at(scene)])))
+    Ok(Box::new(Storm(vec![connections_at(scene, IDLE, IDLE)])))
 }
 
-/// Opens connections, and holds them.
-pub(super) fn idle_at(scene: &Scene<'_>) -> Background {
-    Background::start(&scene.places.attacker, |work| {
-        let mut held = Vec::new();
-        for number in 0..IDLE {
+/// Opens so many connections, and holds so many of them, the newest.
+pub(super) fn connections_at(scene: &Scene<'_>, opened: usize, held: usize) -> Background {
+    Background::start(&scene.places.attacker, move |work| {
+        let mut open = VecDeque::new();
+        for number in 0..opened {
             if work.is_over() {
                 return;
             }
             let port = if number.is_multiple_of(2) { RTSP_PORT } else { HTTP_PORT };
             if let Ok(socket) = connect(ATTACKERS[number % ATTACKERS.len()], port) {
-                held.push(socket);
+                open.push_back(socket);
                 work.add(1);
+            }
+            if open.len() > held {
+                open.pop_front();
+                std::thread::sleep(AGAIN);
             }
         }
         while !work.is_over() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use nix::sys::signal::{Signal, kill};
 
-use super::access::{idle_at, joins_at};
+use super::access::{connections_at, joins_at};
 use crate::process::Program;
 use crate::relay::PATIENCE;
 use crate::trouble::fault::{Storm, Trouble};
@@ -14,6 +14,9 @@ use crate::trouble::scene::{COPIER, HTTPS_PORT, Scene};
 
 /// Descriptors that the relay may open beyond those that it has.
 const SPARE: usize = 4;
+/// Connections that are held then: many more, and few beside those of other faults, of which the lab may have only so
+/// many.
+const HELD: usize = 1_000;
 /// How long the reload of a certificate may take.
 const RELOADED_WITHIN: Duration = Duration::from_secs(1);
 
@@ -41,7 +44,7 @@ pub(super) fn descriptors(scene: &mut Scene<'_>) -> Result<Box<dyn Trouble>> {
     let limits = Program::words(&asked).finish(PATIENCE)?.stdout;
     let before = limits.split_whitespace().collect::<Vec<_>>().join(":");
     set_descriptors(pid, &(relay.descriptors()? + SPARE).to_string())?;
-    Ok(Box::new(Descriptors { pid, before, storm: Storm(vec![idle_at(scene)]) }))
+    Ok(Box::new(Descriptors { pid, before, storm: Storm(vec![connections_at(scene, usize::MAX, HELD)]) }))
 }
 
 struct Descriptors {
