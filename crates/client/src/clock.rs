@@ -22,7 +22,7 @@ impl Clock {
         nanos(self.zero.saturating_duration_since(epoch)) - nanos(epoch.saturating_duration_since(self.zero))
     }
 
-    /// One that began so many nanoseconds after `epoch`; none if there is no such time.
+    /// A clock that began `after` nanoseconds later than `epoch`; none if the system cannot tell that time.
     pub(crate) fn begun(epoch: Instant, after: i64) -> Option<Self> {
         let by = Duration::from_nanos(after.unsigned_abs());
         let zero = if after < 0 { epoch.checked_sub(by) } else { epoch.checked_add(by) };

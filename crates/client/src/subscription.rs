@@ -117,6 +117,7 @@ impl Subscription {
     /// is neither RTSP nor the partial-order transport, or goes through TLS. To be followed by [`go_on`](Self::go_on)
     /// or [`vanish`](Self::vanish).
     pub async fn save(&mut self, epoch: Instant) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
+        // `&mut self`: threads may hand a TLS or TCP connection on, but not share it, and `.await` may change threads.
         let mut descriptors = Vec::new();
         let session = match &self.source {
             Source::Rtsp(session) => SavedSession::Rtsp(session.save(&mut descriptors)?),

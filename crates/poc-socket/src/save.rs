@@ -223,9 +223,10 @@ impl Returning {
     /// A connection goes on that was not driven elsewhere, and that its end has called so
     /// ([`PocSocket::number`]); none if there is no such one.
     pub fn socket(&mut self, number: u64) -> Option<PocSocket> {
-        let is_away = self.driven.values().any(|(handle, _)| handle.number() == number);
-        let handle = if is_away { None } else { self.handles.remove(&number) }?;
-        PocSocket::returned(&self.end.user, handle, self.is_server)
+        // The endpoint has no connection of one that is driven elsewhere.
+        let socket = PocSocket::returned(&self.end.user, *self.handles.get(&number)?, self.is_server)?;
+        self.handles.remove(&number);
+        Some(socket)
     }
 
     /// Goes on. Connections that nothing has taken up end; those that were not driven elsewhere are told why.

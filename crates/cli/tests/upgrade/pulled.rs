@@ -194,7 +194,7 @@ fn a_camera_notices_nothing_of_an_upgrade_and_no_packet_of_it_is_missing() {
         scene.sink.go_on("the start");
         for upgrade in ["an upgrade", "another one"] {
             assert_eq!(ask(&scene.http, "POST /api/v1/upgrade"), Some(200));
-            scene.sink.go_on(upgrade);
+            scene.sink.go_on(&format!("{upgrade}, by {transport}"));
         }
         assert!(scene.relay.wait().expect("it ends").success());
         let sign = |method: &str, _: &str| method == "GET_PARAMETER";

@@ -28,7 +28,7 @@ pub(super) fn idle(scene: &mut Scene<'_>) -> Result<Box<dyn Trouble>> {
     Ok(Box::new(Storm(vec![connections_at(scene, IDLE, IDLE)])))
 }
 
-/// Opens so many connections, and holds so many of them, the newest.
+/// Opens `opened` connections, one after the other, and keeps the newest `held` of them open.
 pub(super) fn connections_at(scene: &Scene<'_>, opened: usize, held: usize) -> Background {
     Background::start(&scene.places.attacker, move |work| {
         let mut open = VecDeque::new();
