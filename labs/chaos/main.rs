@@ -13,12 +13,15 @@
 //! (`recovered`), all are started again for the next one (`restarts`). Attackers are other hosts, which stand back
 //! behind relay and viewers here, as they would have machines of their own.
 //!
-//! Three faults end the relay: a worker is killed by a signal (`worker_killed`), a worker or a task of control panics
-//! (`worker_panics`, `control_panics`). The relay has no door for that: its clock fails, as far as that thread is
-//! concerned, and Rust's library panics then. The lab does what a supervisor does, 100 ms after the end of the
-//! process, and viewers and the publisher come back when the relay is there; `done` is 1 if the process ended as it
-//! should: with status 70, or by the signal. All viewers are concerned; their gap is expected to be a second at most
-//! (hundreds of them ask again at once, on one machine, which takes its part).
+//! A worker or a task of control panics (`worker_panics`, `control_panics`). The relay has no door for that: its clock
+//! fails once, as far as that thread is concerned, and Rust's library panics then. Another process goes on with the
+//! relay; `done` is 1 if it does. The lab hears of it as systemd would. If the last time is less than a minute ago, the
+//! relay is to end with status 70 (`done` is 1 if it does).
+//!
+//! One fault ends the process: a worker is killed by a signal (`worker_killed`). The lab does what a supervisor does,
+//! 100 ms later, and viewers and the publisher come back when the relay is there. All viewers are concerned by each of
+//! the three; their gap is expected to be a second at most (after the third, hundreds of them ask again at once, on one
+//! machine, which takes its part).
 //!
 //! The relay's clock is not the machine's: `labs/chaos/clock.c` is loaded into the relay for that.
 

@@ -23,6 +23,7 @@ pub mod scene;
 pub mod search;
 pub mod stolen;
 mod successor;
+pub mod supervisor;
 pub mod svc;
 pub mod trouble;
 pub mod wavelet;

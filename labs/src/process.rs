@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::time::clock_getcpuclockid;
@@ -254,7 +254,7 @@ impl Running {
     }
 
     /// Another process goes on with what this one did, for the same program: from now on all this is about that one.
-    pub(crate) fn follow(&mut self, successor: u32) {
+    pub fn follow(&mut self, successor: u32) {
         self.successor = Some(Pid::from_raw(successor.cast_signed()));
     }
 
@@ -360,6 +360,20 @@ impl Running {
             }
             std::thread::sleep(LOOK_EVERY);
         }
+    }
+
+    /// Waits for the end of the process that is the program by now. How it has ended is known of the one that was started
+    /// alone.
+    pub(crate) fn ended(&mut self, within: Duration) -> Result<Option<ExitStatus>> {
+        if self.successor.is_none() {
+            return self.wait(within).map(Some);
+        }
+        let until = Instant::now() + within;
+        while self.alive() {
+            ensure!(Instant::now() < until, "still running after {within:?}: {}", self.account());
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(None)
     }
 
     /// Waits for its end and expects that it ends well, or that it has printed enough.

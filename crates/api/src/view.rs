@@ -38,6 +38,8 @@ pub(super) struct Overview {
     rtcp_strangers: u64,
     /// Publishers that the relay has sent away.
     publishers_ended: EndedTurns,
+    /// Times that another process went on because something had ended without which the relay could not.
+    recoveries: u64,
     /// Ports that the relay listens at.
     ports: Ports,
     /// How the addresses of streams there are made.
@@ -101,6 +103,7 @@ impl Overview {
             connections: control.door().counts(),
             rtcp_strangers: state.rtcp_strangers,
             publishers_ended: control.ended_turns(),
+            recoveries: control.recovered(),
             ports: Ports::new(&config.listen),
             addresses: config.listen.listeners().filter_map(AddressView::new).collect(),
             streams: state.streams.iter().map(|stream| StreamView::new(stream, RECEIVERS_SHOWN)).collect(),

@@ -122,8 +122,8 @@ impl Relay {
     /// receivers have left or had their time.
     ///
     /// # Errors
-    /// Something has ended without which the relay cannot go on, a worker for example. The process should end then,
-    /// with that reason.
+    /// Something has ended without which the relay cannot go on, a worker for example. Another process can
+    /// ([`recover`](Self::recover)), or this one should end, with that reason.
     pub async fn ended(&mut self) -> Result<Ended, Fatal> {
         let upgrade = self.control.shared::<Upgrade>();
         tokio::select! {
@@ -132,6 +132,15 @@ impl Relay {
             fatal = self.vital.fatal() => Err(fatal),
             fatal = self.tasks.ended() => Err(fatal),
         }
+    }
+
+    /// Has another process go on with a relay of which something [has ended](Self::ended). What did not end goes on there
+    /// as after an upgrade, and so do a worker's streams and receivers, as it left them.
+    ///
+    /// # Errors
+    /// What has ended: no other process could go on, or one did less than a minute ago. This one should end.
+    pub async fn recover(&self, fatal: Fatal) -> Result<Ended, Fatal> {
+        upgrade::recover(&self.control, fatal).await.map(|pid| Ended::HandedOver { pid })
     }
 
     /// Waits until nothing goes on through this process any more, once another one has the relay. Fronts and all that

@@ -33,14 +33,15 @@ impl Vital {
         });
     }
 
-    /// Does work that ends only when it is asked to, and tells if it fails or panics.
-    pub fn keep<E: Display>(&self, what: &str, work: impl FnOnce() -> Result<(), E>) {
-        // What it worked on is not looked at again.
+    /// Does work that ends only when it is asked to, and tells if it fails or panics. Answers whether it has ended well:
+    /// otherwise what it worked on may be half done.
+    pub fn keep<E: Display>(&self, what: &str, work: impl FnOnce() -> Result<(), E>) -> bool {
         match catch_unwind(AssertUnwindSafe(work)) {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) => return true,
             Ok(Err(error)) => self.ended(what, error),
             Err(panic) => self.ended(what, why_panicked(&*panic)),
         }
+        false
     }
 
     /// Waits until something has ended; the first that has.
@@ -77,10 +78,10 @@ mod tests {
     #[test]
     fn the_first_end_that_was_not_asked_for_is_told() {
         let vital = Vital::default();
-        vital.keep("asked", || Ok::<_, Infallible>(()));
+        assert!(vital.keep("asked", || Ok::<_, Infallible>(())));
         assert_eq!(told(&vital), None);
-        vital.keep("first", || -> Result<(), Infallible> { panic!("number {}", 7) });
-        vital.keep("second", || Err(io::Error::other("refused")));
+        assert!(!vital.keep("first", || -> Result<(), Infallible> { panic!("number {}", 7) }));
+        assert!(!vital.keep("second", || Err(io::Error::other("refused"))));
         assert_eq!(told(&vital), Some(("first".to_owned(), "a panic: number 7".to_owned())));
         let other = Vital::default();
         other.keep("other", || Err(io::Error::other("refused")));

@@ -2,6 +2,7 @@
 //! (`labs/chaos/clock.c`) answers what the relay asks the system.
 
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use anyhow::Result;
 use tempfile::NamedTempFile;
@@ -10,40 +11,72 @@ use crate::process::Program;
 
 /// The library.
 const LIBRARY: &str = concat!(env!("OUT_DIR"), "/clock.so");
-/// Where the beginning of threads' names stands in what it reads, behind the seconds, and its bytes.
-const NAMES: (u64, usize) = (8, 16);
+/// What it reads: the seconds, how often it is to fail, the beginning of threads' names, whether to tasks alone that
+/// have not asked lately.
+const FAILURES: u64 = 8;
+const NAMES: u64 = 16;
+const NAMES_BYTES: usize = 16;
+const SELDOM: u64 = 32;
+const BYTES: u64 = 40;
+
+/// For how long it is noted which tasks ask, before it fails to one that has not.
+const LATELY: Duration = Duration::from_secs(1);
 
 /// A clock as it is set.
-pub(crate) struct Clock {
+pub struct Clock {
     setting: NamedTempFile,
 }
 
 impl Clock {
     /// As the machine's is.
-    pub(crate) fn new() -> Result<Self> {
+    pub fn new() -> Result<Self> {
         let clock = Self { setting: NamedTempFile::new()? };
         clock.set(0)?;
-        clock.fail_to("")?;
+        clock.setting.as_file().set_len(BYTES)?;
         Ok(clock)
     }
 
     /// The same program, which has this clock.
-    pub(crate) fn of(&self, program: Program) -> Program {
+    pub fn of(&self, program: Program) -> Program {
         let setting = self.setting.path().display().to_string();
         program.env("LD_PRELOAD", LIBRARY).env("CHAOS_CLOCK", &setting)
     }
 
     /// It is ahead of the machine's by this much from now on.
-    pub(crate) fn set(&self, ahead_s: i64) -> Result<()> {
-        Ok(self.setting.as_file().write_all_at(&ahead_s.to_ne_bytes(), 0)?)
+    pub fn set(&self, ahead_s: i64) -> Result<()> {
+        self.put(0, ahead_s)
     }
 
-    /// It fails to threads whose names begin so from now on; to none if this is empty. Rust's library panics then.
-    pub(crate) fn fail_to(&self, threads: &str) -> Result<()> {
-        let (at, bytes) = NAMES;
-        let mut name = vec![0; bytes];
+    /// It fails the next time that a thread asks whose name begins so. Rust's library panics then.
+    pub fn fail_once(&self, threads: &str) -> Result<()> {
+        self.name(threads)?;
+        self.put(SELDOM, 0)?;
+        self.put(FAILURES, 1)
+    }
+
+    /// The same where a task asks that does so seldom: no connection by which media comes.
+    pub fn fail_once_to_one_that_asks_seldom(&self, threads: &str) -> Result<()> {
+        self.name(threads)?;
+        self.put(SELDOM, 1)?;
+        std::thread::sleep(LATELY);
+        self.put(FAILURES, 1)
+    }
+
+    fn name(&self, threads: &str) -> Result<()> {
+        let mut name = [0; NAMES_BYTES];
         name[..threads.len()].copy_from_slice(threads.as_bytes());
-        Ok(self.setting.as_file().write_all_at(&name, at)?)
+        Ok(self.setting.as_file().write_all_at(&name, NAMES)?)
+    }
+
+    fn put(&self, at: u64, value: i64) -> Result<()> {
+        Ok(self.setting.as_file().write_all_at(&value.to_ne_bytes(), at)?)
+    }
+
+    /// Whether it has failed as it was to.
+    pub fn has_failed(&self) -> Result<bool> {
+        let mut left = [0; 8];
+        self.setting.as_file().read_exact_at(&mut left, FAILURES)?;
+        Ok(i64::from_ne_bytes(left) <= 0)
     }
 }
 

@@ -13,6 +13,7 @@ mod stage;
 mod watch;
 
 pub use audience::Viewer;
+pub use clock::Clock;
 pub use fault::Fault;
 pub use places::Places;
 pub use scene::{STREAMS, Scene};

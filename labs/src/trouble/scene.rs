@@ -14,6 +14,7 @@ use crate::net::{RELAY_IN, RELAY_OUT, SOURCE};
 use crate::process::Program;
 use crate::programs::missing;
 use crate::relay::{HTTP_PORT, PATIENCE, Relay, listen};
+use crate::supervisor::Supervisor;
 use crate::trouble::audience::{Audience, Viewer};
 use crate::trouble::clock::Clock;
 use crate::trouble::logs::{Log, LogTo};
@@ -42,6 +43,8 @@ const PUBLISH: &str = "publish";
 
 /// How long a relay may take to end when something has failed in it (docs/operations.md: 3 seconds, or 6).
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
+/// How long another process may take to go on with a relay of which something has ended.
+const RECOVERS_WITHIN: Duration = Duration::from_secs(3);
 /// How long systemd waits until it starts a program again (RestartSec=).
 const RESTARTS_AFTER: Duration = Duration::from_millis(100);
 /// Packets that are kept of a stream, for longer than any fault takes. All together are far less than half of the
@@ -59,6 +62,9 @@ pub struct Scene<'p> {
     pub relay: Relay<'p>,
     pub(crate) log: Log,
     pub(crate) clock: Clock,
+    supervisor: Supervisor,
+    /// When another process has gone on with a relay of which something had ended.
+    recovered: Option<Instant>,
     pub(crate) nats: Option<Nats<'p>>,
     configuration: String,
     folder: TempDir,
@@ -78,10 +84,10 @@ impl<'p> Scene<'p> {
                 "[tree]\nname = \"chaos\"\naddress = \"{RELAY_OUT}:{POC_PORT}\"\ndirectory = \"nats://{nats_at}\"\n"
             );
         }
-        let (log, clock) = (Log::new(to)?, Clock::new()?);
+        let (log, clock, supervisor) = (Log::new(to)?, Clock::new()?, Supervisor::new(folder.path())?);
         let relay = Relay::start_as(&places.paths.relay, &configuration, |program| {
             // What a panic says of where it happened takes seconds to find out.
-            let program = clock.of(program).env("RUST_BACKTRACE", "0");
+            let program = supervisor.of(clock.of(program)).env("RUST_BACKTRACE", "0");
             program.on_any_cpu().preferred().stderr_to(log.file())
         })?;
         let relay = relay.with_token(CONTROL);
@@ -95,8 +101,20 @@ impl<'p> Scene<'p> {
         }
         let audience = Audience::open(places, viewers)?;
         let viewers = viewers.to_vec();
-        let scene =
-            Self { places, viewers, audience, senders, relay, log, clock, nats, configuration, folder };
+        let scene = Self {
+            places,
+            viewers,
+            audience,
+            senders,
+            relay,
+            log,
+            clock,
+            supervisor,
+            recovered: None,
+            nats,
+            configuration,
+            folder,
+        };
         scene.all_watch()?;
         Ok(scene)
     }
@@ -135,9 +153,25 @@ impl<'p> Scene<'p> {
         std::array::from_fn(|stream| sent(&self.senders[stream]))
     }
 
-    /// The relay ends by itself; how it has.
-    pub(crate) fn ended(&mut self) -> Result<ExitStatus> {
-        self.relay.process().wait(ENDS_WITHIN)
+    /// The relay's process ends; how it has, if it is a child of this one.
+    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.relay.process().ended(ENDS_WITHIN)
+    }
+
+    /// Waits until another process goes on with the relay, or it has ended. Whether another one does.
+    pub(crate) fn goes_on_elsewhere(&mut self) -> bool {
+        let process = self.relay.process();
+        let successor = self.supervisor.wait(RECOVERS_WITHIN, || !process.alive());
+        // It may have been told at the end.
+        let Some(successor) = successor.or_else(|| self.supervisor.main_process()) else { return false };
+        process.follow(successor);
+        self.recovered = Some(Instant::now());
+        true
+    }
+
+    /// Whether that was so a while ago, and it has not been started again since.
+    pub(crate) fn has_recovered_within(&self, time: Duration) -> bool {
+        self.recovered.is_some_and(|recovered| recovered.elapsed() < time)
     }
 
     /// What a supervisor does (systemd's `Restart=on-failure`) when the relay has ended: it is started again, and the
@@ -145,6 +179,7 @@ impl<'p> Scene<'p> {
     pub(crate) fn revive(&mut self) -> Result<()> {
         std::thread::sleep(RESTARTS_AFTER);
         self.relay.restart()?;
+        self.recovered = None;
         let sent = self.sent()[STUDIO];
         self.senders[STUDIO] = Some(self.publisher(sent)?);
         for stream in STREAMS {

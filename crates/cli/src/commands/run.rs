@@ -14,8 +14,8 @@ use super::starter;
 /// SIGHUP, or a request to the API, loads the file again: unchanged streams are not disturbed. A file that is
 /// empty or half written is refused, and so is one that removes most streams.
 /// SIGUSR2, or `outflow upgrade`, has the relay go on as the program that is in its place by then.
-/// SIGTERM or Ctrl-C ends the relay, within seconds. If something fails without which it cannot go on, it ends by
-/// itself, with status 70 and the reason as the last line of its log.
+/// SIGTERM or Ctrl-C ends the relay, within seconds. If something fails without which it cannot go on, another process
+/// goes on with it under systemd; else it ends by itself, with status 70 and the reason as the last line of its log.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  outflow run outflow.toml\n  outflow run outflow.toml --status")]
 pub(crate) struct Run {

@@ -173,7 +173,12 @@ async fn go_on(
     let watched = tokio::spawn(systemd.clone().watch(control.clone()));
     let quiet = || shown.iter().chain([&watched]).for_each(tokio::task::JoinHandle::abort);
     let ending = async {
-        let ended = relay.ended().await.map_err(|fatal| fatal.to_string())?;
+        let ended = match relay.ended().await {
+            // Another supervisor would take the end of this process for that of the relay.
+            Err(fatal) if systemd.follows() => relay.recover(fatal).await,
+            ended => ended,
+        };
+        let ended = ended.map_err(|fatal| fatal.to_string())?;
         if let Ended::HandedOver { pid } = ended {
             quiet();
             systemd.say(&format!("MAINPID={pid}"));

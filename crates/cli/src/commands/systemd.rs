@@ -35,6 +35,11 @@ impl Systemd {
         }
     }
 
+    /// Whether it takes another process for the relay when it is told so.
+    pub(super) fn follows(&self) -> bool {
+        self.socket.is_some()
+    }
+
     /// Says it. If systemd does not take it at once, it is left out.
     pub(super) fn say(&self, text: &str) {
         if let Some(socket) = &self.socket {

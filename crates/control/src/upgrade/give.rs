@@ -10,12 +10,14 @@ use minicbor::Encode;
 use outflow_engine::limits::LETS_GO_AFTER;
 use outflow_engine::message::{Command, ControlError, Ingest, SourceId, StreamId, UpgradeCommand};
 use outflow_handover::{Line, LineError, Message};
+use outflow_media::Time;
 use outflow_vital::Fatal;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinError;
 
 use super::describe::{self, Piped, Rest};
 use super::parts::Phase;
+use super::recover::Recoveries;
 use super::saved::{Base, FORMAT, Hello, decode, encode, kind};
 use super::{Upgrade, pipe};
 use crate::change::Changed;
@@ -102,7 +104,9 @@ async fn call(control: &Control) -> Result<(Arc<Line>, Hello), ControlError> {
     let places = control.registry().places();
     let places = places.into_iter().map(|(name, worker)| (name, worker as u64)).collect();
     let (next_id, workers) = (control.new_id(), control.workers().count() as u64);
-    let base = Base { zero_ns, ntp_at_zero, next_id, workers, places };
+    let Recoveries { count: recoveries, last } = control.shared::<Upgrade>().recoveries();
+    let recovered_ns = last.map(Time::as_nanos);
+    let base = Base { zero_ns, ntp_at_zero, next_id, workers, places, recoveries, recovered_ns };
     say(&line, kind::BASE, encode(&base), Vec::new()).await?;
     expect(&line, kind::READY, READY_WITHIN).await?;
     Ok((line, hello))

@@ -19,6 +19,7 @@ mod member;
 mod part;
 mod parts;
 mod pipe;
+mod recover;
 mod saved;
 mod take;
 
@@ -38,6 +39,8 @@ use kept::Kept;
 pub use member::Member;
 pub use part::Part;
 use parts::Parts;
+use recover::Recoveries;
+pub(crate) use recover::recover;
 pub(crate) use take::Old;
 
 use crate::change::{Changed, ConfigChange};
@@ -69,6 +72,11 @@ pub async fn hand_over(control: &Control) -> Result<Upgraded, ControlError> {
     Ok(Upgraded { version: lines.into_iter().next().unwrap_or_default(), gap: waited.unwrap_or_default() })
 }
 
+/// How often another process has gone on with the relay because something of it had ended.
+pub(crate) fn recovered(control: &Control) -> u64 {
+    control.shared::<Upgrade>().recoveries().count
+}
+
 /// What upgrades of a relay need of its parts.
 #[derive(Debug, Default)]
 pub struct Upgrade {
@@ -80,6 +88,7 @@ pub struct Upgrade {
     successor: watch::Sender<Option<Result<u32, Fatal>>>,
     /// What goes on through this process though another one has the relay.
     piped: Arc<AtomicUsize>,
+    recoveries: Mutex<Recoveries>,
 }
 
 impl Upgrade {
@@ -142,6 +151,15 @@ impl Upgrade {
         while self.piped.load(Ordering::Relaxed) > 0 || control.registry().receivers() > 0 {
             tokio::time::sleep(LINGER_LOOK).await;
         }
+    }
+
+    /// How often another process has gone on with the relay because something had ended.
+    fn recoveries(&self) -> Recoveries {
+        *self.recoveries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_recoveries(&self, recoveries: Recoveries) {
+        *self.recoveries.lock().unwrap_or_else(PoisonError::into_inner) = recoveries;
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {

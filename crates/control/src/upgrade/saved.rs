@@ -60,6 +60,13 @@ pub(super) struct Base {
     /// Which worker owns which stream.
     #[n(4)]
     pub(super) places: Vec<(String, u64)>,
+    /// How often a process has gone on because something had ended in the one before.
+    #[n(5)]
+    #[cbor(default)]
+    pub(super) recoveries: u64,
+    /// When one last was to.
+    #[n(6)]
+    pub(super) recovered_ns: Option<u64>,
 }
 
 /// What does not change with media. Descriptors stand beside it in the order of the fields.

@@ -15,6 +15,7 @@ use outflow_media::Time;
 
 use super::give::{answer, ask, ask_all, at, expect, run, say};
 use super::kept::{KeptReceiver, KeptTurn};
+use super::recover::Recoveries;
 use super::saved::{
     Base, FORMAT, Hello, SavedAt, SavedConnections, SavedEntry, SavedPart, SavedPublisher, SavedRelay,
     decode, encode, kind,
@@ -92,7 +93,10 @@ impl Old {
             return Err(unfit(&format!("there are {there} workers, and would be {here}")));
         }
         let places = self.base.places.iter().map(|(name, worker)| (name.clone(), *worker as usize));
-        control.shared::<Upgrade>().kept().places = places.collect();
+        let upgrade = control.shared::<Upgrade>();
+        upgrade.kept().places = places.collect();
+        let last = self.base.recovered_ns.map(Time::from_nanos);
+        upgrade.set_recoveries(Recoveries { count: self.base.recoveries, last });
         Ok(())
     }
 

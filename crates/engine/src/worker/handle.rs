@@ -1,5 +1,6 @@
 //! A worker as control sees it: a queue of commands and a bell.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -116,7 +117,9 @@ impl WorkerHandle {
                         let _ = told.send(Ok(()));
                         crate::system::take_short_turns();
                         let cannot = |error: io::Error| format!("it cannot wait for events: {error}");
-                        vital.keep(&name, || worker.run().map_err(cannot));
+                        if !vital.keep(&name, || worker.run().map_err(cannot)) {
+                            vital.keep(&name, || Ok::<_, Infallible>(worker.hand_over_alone()));
+                        }
                     }
                     Err(error) => drop(told.send(Err(error))),
                 }

@@ -75,14 +75,31 @@ impl Worker {
         self.bell.ring();
     }
 
+    /// Of one that cannot go on, as something has failed in it: says what it has, as that was left, so that another
+    /// process goes on with it. All else that it is told is dropped, as those see that ask.
+    pub(super) fn hand_over_alone(&mut self) {
+        while let Ok(command) = self.commands.recv() {
+            match command {
+                // It stands.
+                Command::Upgrade(UpgradeCommand::Stand { done }) => drop(done.send(())),
+                Command::Upgrade(UpgradeCommand::Save { reply }) => drop(reply.send(save(self))),
+                Command::Upgrade(UpgradeCommand::Vanish { queues }) => {
+                    drop(queues.send(vanish(self)));
+                    std::thread::sleep(LETS_GO_AFTER);
+                    return;
+                }
+                Command::Shutdown => return,
+                _ => {}
+            }
+        }
+    }
+
     fn upgrade_standing(&mut self, command: UpgradeCommand) {
         // Callers that have gone need no answer.
         match command {
             UpgradeCommand::Save { reply } => {
-                let failed = |error| ControlError::system("copying descriptors for the new process", &error);
                 let busy = || ControlError::NotUpgraded(BUSY.to_owned());
-                let saved = if self.finish() { save(self).map_err(failed) } else { Err(busy()) };
-                drop(reply.send(saved));
+                drop(reply.send(if self.finish() { save(self) } else { Err(busy()) }));
             }
             UpgradeCommand::TakePorts { ports, reply } => {
                 let failed = |error| ControlError::system("taking over the UDP ports", &error);
@@ -194,7 +211,11 @@ fn vanish(worker: &mut Worker) -> Vec<(SourceId, mpsc::Receiver<Ingest>)> {
     queues
 }
 
-fn save(worker: &Worker) -> io::Result<SavedWorker> {
+fn save(worker: &Worker) -> Result<SavedWorker, ControlError> {
+    save_all(worker).map_err(|error| ControlError::system("copying descriptors for the new process", &error))
+}
+
+fn save_all(worker: &Worker) -> io::Result<SavedWorker> {
     let mut saved = SavedWorker { ports: worker.paths.save_ports(&worker.watch)?, streams: Vec::new() };
     let mut next = 0;
     while let Some(index) = worker.streams.next_from(next) {

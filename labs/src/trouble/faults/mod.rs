@@ -45,7 +45,8 @@ pub(crate) const ALL: [Fault; 24] = [
     Fault::new("idle_connections", Concerns::None, access::idle),
     Fault::new("joins_and_leaves", Concerns::None, access::joins),
     Fault::new("token_guessing", Concerns::None, access::guesses),
-    Fault::new("worker_killed", Concerns::All, relay::worker_killed),
+    // Between the others: a relay that is started again may recover again.
     Fault::new("worker_panics", Concerns::All, relay::worker_panics),
+    Fault::new("worker_killed", Concerns::All, relay::worker_killed),
     Fault::new("control_panics", Concerns::All, relay::control_panics),
 ];
