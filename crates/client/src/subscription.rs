@@ -127,7 +127,8 @@ impl Subscription {
         let (after_ns, heard_at_ns) = (self.options.clock.after(epoch), self.heard_at.as_nanos());
         let tracks = match self.format() {
             Format::Rtp(tracks) => Some(tracks.iter().map(SavedTrack::from).collect()),
-            _ => None,
+            Format::Ts => None,
+            Format::Images | Format::Data => return None,
         };
         let saved = SavedSubscription { session, after_ns, heard_at_ns, tracks };
         Some((minicbor::to_vec(&saved).ok()?, descriptors))

@@ -97,6 +97,7 @@ impl Relay {
             Some(old) => {
                 old.begin(&control)?;
                 supervisor.make(&config).await?;
+                supervisor.adopt_all(old.adopted()).await?;
                 old.go_on(&control).await?;
                 // The old process has had until now what fronts start with. There is none any more to go back to.
                 report(start_fronts(&control, &mut tasks).await);
@@ -283,7 +284,7 @@ async fn supervise(mut supervisor: Supervisor, mut requests: mpsc::Receiver<Conf
             ConfigChange::Adopt { stream, source } => supervisor.adopt(&stream, source).await,
             ConfigChange::Abandon { stream } => supervisor.abandon(&stream).await,
             ConfigChange::Upgrade => {
-                let given = upgrade::give(supervisor.control()).await;
+                let given = upgrade::give(supervisor.control(), supervisor.adopted()).await;
                 let is_over = given.is_ok();
                 if let Err(error) = &given {
                     tracing::error!(%error, "no upgrade");

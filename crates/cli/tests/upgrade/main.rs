@@ -6,6 +6,7 @@ mod ends;
 mod pulled;
 mod through;
 mod transport;
+mod tree;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -204,6 +205,11 @@ fn end(file: &Path) {
 
 /// The status of the answer; none if there is no whole one.
 fn ask(http: &str, request: &str) -> Option<u16> {
+    answer(http, request)?.split(' ').nth(1)?.parse().ok()
+}
+
+/// The whole answer.
+fn answer(http: &str, request: &str) -> Option<String> {
     let mut connection = TcpStream::connect(http).ok()?;
     connection.set_read_timeout(Some(PATIENCE)).ok()?;
     write!(
@@ -213,7 +219,7 @@ fn ask(http: &str, request: &str) -> Option<u16> {
     .ok()?;
     let mut answer = String::new();
     connection.read_to_string(&mut answer).ok()?;
-    answer.split(' ').nth(1)?.parse().ok()
+    Some(answer)
 }
 
 #[test]

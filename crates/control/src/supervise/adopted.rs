@@ -25,6 +25,25 @@ impl Supervisor {
         Ok(Changed { lines: self.put_one(stream, Some(made)), ..Changed::default() })
     }
 
+    /// Those that there are, with their sources.
+    pub(crate) fn adopted(&self) -> Vec<(String, String)> {
+        self.adopted.iter().map(|(stream, source)| (stream.clone(), source.to_string())).collect()
+    }
+
+    /// Makes those that another process had.
+    ///
+    /// # Errors
+    /// One cannot be made, in words that name it.
+    pub(crate) async fn adopt_all(&mut self, all: &[(String, String)]) -> Result<(), ControlError> {
+        for (stream, source) in all {
+            let source = SourceUrl::parse(source, self.control.protocols().vocabulary());
+            let source = source
+                .map_err(|invalid| ControlError::Configuration(format!("stream '{stream}': {invalid}")))?;
+            self.adopt(stream, source).await?;
+        }
+        Ok(())
+    }
+
     /// Removes a stream that was made by [`Supervisor::adopt`], unless it has receivers.
     pub(crate) async fn abandon(&mut self, stream: &str) -> Result<Changed, ControlError> {
         let has_receivers = self.control.entry(stream).is_ok_and(|entry| entry.receivers > 0);

@@ -39,16 +39,19 @@ const ON_WITHIN: Duration = Duration::from_secs(10);
 /// How long a worker may take to stand still, and to say what it has.
 const STANDS_WITHIN: Duration = Duration::from_secs(1);
 
+/// Streams that are not in the file, and their sources, which have no secrets.
+pub(crate) type Adopted = Vec<(String, String)>;
+
 /// Hands the relay over to a new process. If that cannot go on with it, this one does, as if nothing had been.
 ///
 /// # Errors
 /// Why it was not handed over.
-pub(crate) async fn give(control: &Control) -> Result<Changed, ControlError> {
+pub(crate) async fn give(control: &Control, adopted: Adopted) -> Result<Changed, ControlError> {
     let config = control.config();
     if let Some(why) = control.fronts().iter().find_map(|front| front.stays(&config)) {
         return Err(ControlError::NotUpgraded(format!("{why}: drain the relay, and start the new one")));
     }
-    let (line, successor) = call(control).await?;
+    let (line, successor) = call(control, adopted).await?;
     let upgrade = control.shared::<Upgrade>();
     control.door().hold(true);
     let Given { piped, waited, late } = match hand_over(control, &upgrade, &line).await {
@@ -81,7 +84,7 @@ pub(crate) async fn give(control: &Control) -> Result<Changed, ControlError> {
 }
 
 /// Starts the new process, and waits until it could go on. Peers notice nothing of that.
-async fn call(control: &Control) -> Result<(Arc<Line>, Hello), ControlError> {
+async fn call(control: &Control, adopted: Adopted) -> Result<(Arc<Line>, Hello), ControlError> {
     let system = |error| ControlError::system("speaking to a new process", &error);
     let (line, end) = Line::pair().map_err(system)?;
     outflow_privilege::ask(end.as_fd()).map_err(|error| {
@@ -106,7 +109,7 @@ async fn call(control: &Control) -> Result<(Arc<Line>, Hello), ControlError> {
     let (next_id, workers) = (control.new_id(), control.workers().count() as u64);
     let Recoveries { count: recoveries, last } = control.shared::<Upgrade>().recoveries();
     let recovered_ns = last.map(Time::as_nanos);
-    let base = Base { zero_ns, ntp_at_zero, next_id, workers, places, recoveries, recovered_ns };
+    let base = Base { zero_ns, ntp_at_zero, next_id, workers, places, recoveries, recovered_ns, adopted };
     say(&line, kind::BASE, encode(&base), Vec::new()).await?;
     expect(&line, kind::READY, READY_WITHIN).await?;
     Ok((line, hello))

@@ -23,6 +23,8 @@ pub(super) struct Kept {
     peers: BTreeMap<ReceiverId, Vec<u8>>,
     /// Which worker owned which stream.
     pub(super) places: BTreeMap<String, usize>,
+    /// Streams that are not in the file.
+    pub(super) adopted: Vec<String>,
 }
 
 /// A receiver that goes on.

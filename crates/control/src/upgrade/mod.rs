@@ -116,6 +116,11 @@ impl Upgrade {
         Some((publisher, part))
     }
 
+    /// Streams that are not in the file, and that there are as the process before had them. They are told once.
+    pub fn adopted(&self) -> Vec<String> {
+        std::mem::take(&mut self.kept().adopted)
+    }
+
     /// What a receiver's state machine has said of itself.
     pub fn peer(&self, receiver: ReceiverId) -> Option<Vec<u8>> {
         self.kept().take_peer(receiver)

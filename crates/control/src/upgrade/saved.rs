@@ -67,6 +67,10 @@ pub(super) struct Base {
     /// When one last was to.
     #[n(6)]
     pub(super) recovered_ns: Option<u64>,
+    /// Streams that are not in the file, and their sources.
+    #[n(7)]
+    #[cbor(default)]
+    pub(super) adopted: Vec<(String, String)>,
 }
 
 /// What does not change with media. Descriptors stand beside it in the order of the fields.

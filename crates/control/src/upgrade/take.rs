@@ -75,6 +75,11 @@ impl Old {
         Clock::of(self.base.zero_ns, self.base.ntp_at_zero)
     }
 
+    /// Streams that are not in the file, and their sources.
+    pub(crate) fn adopted(&self) -> &[(String, String)] {
+        &self.base.adopted
+    }
+
     /// Numbers below this one were given.
     pub(crate) fn next_id(&self) -> u64 {
         self.base.next_id
@@ -95,6 +100,7 @@ impl Old {
         let places = self.base.places.iter().map(|(name, worker)| (name.clone(), *worker as usize));
         let upgrade = control.shared::<Upgrade>();
         upgrade.kept().places = places.collect();
+        upgrade.kept().adopted = self.base.adopted.iter().map(|(stream, _)| stream.clone()).collect();
         let last = self.base.recovered_ns.map(Time::from_nanos);
         upgrade.set_recoveries(Recoveries { count: self.base.recoveries, last });
         Ok(())

@@ -1,15 +1,20 @@
 //! A stream that comes from another relay: as any player does, this relay subscribes to it there, at the level that
 //! is wanted here, and publishes it.
+
+mod coming;
+mod saved;
+
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outflow_client::{Error, Lower, Options, Packet, Received, Subscription, subscribe};
-use outflow_control::{Control, Heard, PublishOptions, Publisher, Push};
+use outflow_client::{Error, Lower, Options, Received, Subscription, subscribe};
+use outflow_control::{Control, Heard, Member, PULLED, PublishOptions, Publisher, Push, Upgrade};
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
 use outflow_front_poc::Poc;
 use outflow_front_pull::{Failure, hand_on};
-use outflow_media::Format;
+use outflow_media::{Format, Time};
 use outflow_packet::{DropReason, Level};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
@@ -17,9 +22,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::group::{Grouped, Shown};
 use super::input::{Input, Parent};
-use super::limits::{LEVELS_PACKETS, LEVELS_WAIT, TRIES, TRY_AGAIN};
-use super::splice::{Approach, Splice, Strange};
+use super::limits::{LEFT, LEFT_QUIET, TRIES, TRY_AGAIN};
+use super::splice::{Splice, Strange};
 use crate::settings::{Tree, TreeTransport};
+use coming::{Coming, arrive, packet};
 
 /// Whether a parent is there is known otherwise: a source may be silent.
 const SILENCE: Duration = Duration::from_secs(3600);
@@ -35,6 +41,8 @@ pub(super) struct Feed {
     pub(super) planned: Option<Parent>,
     /// How it comes, where that is by multicast.
     pub(super) shown: Arc<Shown>,
+    /// Since when nothing here has wanted it.
+    pub(super) unwanted_since: Option<Time>,
     task: AbortHandle,
 }
 
@@ -46,18 +54,16 @@ impl Drop for Feed {
 
 impl Feed {
     pub(super) fn start(control: Control, stream: &str, level: Level, inputs: mpsc::Sender<Input>) -> Feed {
-        let (parent, parents) = watch::channel(None);
-        let (level, levels) = watch::channel(level);
-        let shown = Arc::new(Shown::default());
-        let (stream, by) = (stream.to_owned(), shown.clone());
-        let (published, heard) = (None, Heard::default());
-        let feeding = Feeding { control, stream, parents, levels, inputs, published, heard, shown: by };
-        let task = tokio::spawn(feeding.run()).abort_handle();
-        Feed { parent, level, is_up: false, planned: None, shown, task }
+        let (told, feeding) = Feeding::new(control, stream, level, inputs);
+        Feed::of(told, feeding, Turn::default())
     }
-}
 
-impl Feed {
+    fn of((parent, level): Told, feeding: Feeding, turn: Turn) -> Feed {
+        let shown = Arc::clone(&feeding.shown);
+        let task = tokio::spawn(feeding.run(turn)).abort_handle();
+        Feed { parent, level, is_up: false, planned: None, shown, unwanted_since: None, task }
+    }
+
     /// Takes this level from now on.
     pub(super) fn ask_level(&self, level: Level) {
         self.level.send_if_modified(|asked| std::mem::replace(asked, level) != level);
@@ -69,6 +75,9 @@ impl Feed {
     }
 }
 
+/// By what a feed is told of its parent and its level.
+type Told = (watch::Sender<Option<Parent>>, watch::Sender<Level>);
+
 struct Feeding {
     control: Control,
     stream: String,
@@ -78,7 +87,10 @@ struct Feeding {
     published: Option<Published>,
     /// What receivers say of what is published.
     heard: Heard,
+    /// How many levels there are, if a parent has said so.
+    layers: Option<u8>,
     shown: Arc<Shown>,
+    member: Member,
 }
 
 /// How a stream comes of a parent.
@@ -126,33 +138,31 @@ impl ParentPath {
     }
 }
 
-/// A subscription whose packets are not published yet: those of the parent before still are.
-struct Coming {
-    subscription: ParentPath,
-    parent: Parent,
-    held: Vec<Received>,
-    /// When packets go on though it is not known how many levels there are.
-    until: Option<Instant>,
-    has_waited: bool,
-    layers: Option<u8>,
-    /// How near it is to what is published, while the parent before still sends.
-    approach: Approach,
-}
-
-impl Coming {
-    fn of(subscription: ParentPath, parent: &Parent, level: Level) -> Self {
-        let layers = subscription.levels();
-        let until = (level == Level::BEST).then(Instant::now);
-        let (parent, held, approach) = (parent.clone(), Vec::new(), Approach::default());
-        Coming { subscription, parent, held, until, has_waited: false, layers, approach }
-    }
-}
-
 /// One whose packets are published.
 struct Current {
     subscription: ParentPath,
     format: Format,
     parent: Parent,
+    /// When something came of it.
+    heard_at: Instant,
+    /// It is the parent no more, and no other one has taken its place: what it still sends is passed on until then.
+    left_until: Option<Instant>,
+}
+
+impl Current {
+    fn new(subscription: ParentPath, format: Format, parent: Parent) -> Self {
+        Current { subscription, format, parent, heard_at: Instant::now(), left_until: None }
+    }
+
+    /// Whether it sends. One that was left may do so no more, though nothing says that.
+    fn is_there(&self) -> bool {
+        self.left_until.is_none() || self.heard_at.elapsed() < LEFT_QUIET
+    }
+
+    /// It may send for a while yet.
+    fn leave(&mut self) {
+        self.left_until.get_or_insert_with(|| Instant::now() + LEFT);
+    }
 }
 
 /// What is published, whichever relay it is taken from.
@@ -167,6 +177,10 @@ enum Step {
     Level,
     /// Receivers want a key frame of this track.
     KeyFrame(u8),
+    /// Another process may go on with it.
+    Asked,
+    /// The parent that was left has sent for long enough.
+    Left,
     Passed(Result<Received, Failure>),
     Arrived(Result<bool, Failure>),
 }
@@ -181,8 +195,27 @@ struct Turn {
 }
 
 impl Feeding {
-    async fn run(mut self) {
-        let mut turn = Turn::default();
+    fn new(control: Control, stream: &str, level: Level, inputs: mpsc::Sender<Input>) -> (Told, Self) {
+        let (parent, parents) = watch::channel(None);
+        let (level, levels) = watch::channel(level);
+        let mut member = control.shared::<Upgrade>().join(PULLED);
+        member.brings_media();
+        let feeding = Feeding {
+            control,
+            stream: stream.to_owned(),
+            parents,
+            levels,
+            inputs,
+            published: None,
+            heard: Heard::default(),
+            layers: None,
+            shown: Arc::default(),
+            member,
+        };
+        ((parent, level), feeding)
+    }
+
+    async fn run(mut self, mut turn: Turn) {
         loop {
             if let Some(parent) = turn.wanted.take() {
                 turn.coming = match self.begin(&parent).await {
@@ -193,7 +226,8 @@ impl Feeding {
                     }
                 };
             }
-            let is_other_there = turn.current.is_some();
+            let left_until = turn.current.as_ref().and_then(|current| current.left_until);
+            let is_other_there = turn.current.as_ref().is_some_and(Current::is_there);
             let step = tokio::select! {
                 biased;
                 changed = self.parents.changed() => match changed {
@@ -205,9 +239,17 @@ impl Feeding {
                     Err(_) => return,
                 },
                 track = self.heard.key_frame() => Step::KeyFrame(track),
+                () = self.member.asked() => Step::Asked,
+                () = until(left_until) => Step::Left,
                 arrived = arrive(&mut turn.coming, &self.published, is_other_there) => Step::Arrived(arrived),
                 passed = receive(&mut turn.current) => Step::Passed(passed),
             };
+            if matches!(step, Step::Asked) {
+                if self.hand_over(&mut turn).await {
+                    return;
+                }
+                continue;
+            }
             self.take_step(&mut turn, step).await;
         }
     }
@@ -217,11 +259,14 @@ impl Feeding {
             Step::Parent => {
                 turn.wanted = self.parents.borrow_and_update().clone();
                 (turn.coming, turn.tries) = (None, 0);
-                if turn.wanted.is_none() {
-                    turn.current = None;
+                if let (None, Some(current)) = (&turn.wanted, &mut turn.current) {
+                    current.leave();
                 }
                 return;
             }
+            // Those are looked at before.
+            Step::Asked => return,
+            Step::Left => return turn.current = None,
             Step::Level => return self.ask_level(&mut turn.current, &mut turn.coming),
             Step::KeyFrame(track) => {
                 if let Some(Current { subscription, .. }) = &mut turn.current {
@@ -241,15 +286,18 @@ impl Feeding {
             }
             Step::Arrived(Err(failure)) => (turn.coming.take().map(|begun| begun.parent), failure),
             Step::Passed(passed) => {
-                let Some(Current { format, parent, .. }) = &turn.current else { return };
+                let Some(current) = &mut turn.current else { return };
+                current.heard_at = Instant::now();
+                let Current { format, parent, left_until, .. } = current;
+                let is_left = left_until.is_some();
                 let done = match passed {
                     Ok(received) => self.pass(received, format, parent).await,
                     Err(failure) => Err(failure),
                 };
                 let Err(failure) = done else { return };
                 let parent = turn.current.take().map(|ended| ended.parent);
-                // Another one may be on the way already.
-                (parent.filter(|_| turn.coming.is_none()), failure)
+                // Another one may be on the way already, or be looked for.
+                (parent.filter(|_| turn.coming.is_none() && !is_left), failure)
             }
         };
         if let Some(parent) = parent {
@@ -287,9 +335,20 @@ impl Feeding {
     }
 
     async fn begin(&self, parent: &Parent) -> Result<Coming, Failure> {
-        let config = self.control.config();
         let level = *self.levels.borrow();
-        let (tree, at) = (config.section::<Tree>(), parent.at);
+        let (url, options) = self.asked(parent.at, level)?;
+        if self.control.config().section::<Tree>().transport == TreeTransport::Multicast {
+            return self.begin_grouped(parent, options, level).await;
+        }
+        let mut subscription = subscribe(&url, options).await?;
+        subscription.ask_level(level.number())?;
+        Ok(Coming::of(ParentPath::Alone(Box::new(subscription)), parent, level))
+    }
+
+    /// How a relay is asked for the stream.
+    fn asked(&self, at: SocketAddr, level: Level) -> Result<(String, Options), Failure> {
+        let config = self.control.config();
+        let tree = config.section::<Tree>();
         let token = tree.token.as_ref().map(|token| token.reveal().to_owned());
         let mut options =
             Options { token, seed: u64::from(random_u32()), silence: SILENCE, ..Options::default() };
@@ -304,13 +363,11 @@ impl Feeding {
                 options.transport = Lower::Udp;
                 "rtsp"
             }
-            TreeTransport::Multicast => return self.begin_grouped(parent, options, level).await,
+            // What a group does not bring.
+            TreeTransport::Multicast => "rtsp",
         };
         let query = if level == Level::BEST { String::new() } else { format!("?level={level}") };
-        let url = format!("{scheme}://{at}/{}{query}", self.stream);
-        let mut subscription = subscribe(&url, options).await?;
-        subscription.ask_level(level.number())?;
-        Ok(Coming::of(ParentPath::Alone(Box::new(subscription)), parent, level))
+        Ok((format!("{scheme}://{at}/{}{query}", self.stream), options))
     }
 
     async fn begin_grouped(
@@ -329,7 +386,7 @@ impl Feeding {
     async fn go_on_with(&mut self, begun: Coming) -> Result<Current, Failure> {
         let Coming { subscription, parent, held, layers, .. } = begun;
         if let Some(layers) = layers {
-            self.control.set_layers(&self.stream, layers);
+            self.set_layers(layers);
         }
         let format = subscription.format().clone();
         let first = held.iter().find_map(packet);
@@ -346,7 +403,12 @@ impl Feeding {
         }
         // The driver may have ended.
         let _ = self.inputs.send(Input::FeedUp { stream: self.stream.clone() }).await;
-        Ok(Current { subscription, format, parent })
+        Ok(Current::new(subscription, format, parent))
+    }
+
+    fn set_layers(&mut self, layers: u8) {
+        self.layers = Some(layers);
+        self.control.set_layers(&self.stream, layers);
     }
 
     /// Begins as a new source.
@@ -386,7 +448,7 @@ impl Feeding {
                 }
             }
             Received::Levels { rates, .. } => {
-                self.control.set_layers(&self.stream, u8::try_from(rates.len()).unwrap_or(0));
+                self.set_layers(u8::try_from(rates.len()).unwrap_or(0));
             }
             report @ Received::SenderReport { .. } => hand_on(publisher, report),
         }
@@ -401,51 +463,12 @@ fn peer(parent: &Parent) -> String {
     format!("relay {} at {}", parent.name, parent.at)
 }
 
-fn packet(received: &Received) -> Option<&Packet> {
-    match received {
-        Received::Packet(packet) => Some(packet),
-        Received::SenderReport { .. } | Received::Levels { .. } => None,
+/// Waits until then; for ever if there is no such time.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
-}
-
-/// Waits for the first packets of a new parent. True once they can go on: at once, where it is known how many
-/// levels there are and nothing was published before, so that those below need not wait for packets to be told of
-/// the stream; while another one sends, once they have come to what that sends.
-async fn arrive(
-    coming: &mut Option<Coming>,
-    published: &Option<Published>,
-    is_other_there: bool,
-) -> Result<bool, Failure> {
-    let Some(begun) = coming else { return std::future::pending().await };
-    if begun.layers.is_some() && published.is_none() {
-        return Ok(true);
-    }
-    let late = begun.until.filter(|_| !begun.held.is_empty());
-    let received = tokio::select! {
-        received = begun.subscription.recv() => received?,
-        () = sleep_until(late.unwrap_or_else(Instant::now)), if late.is_some() => {
-            (begun.until, begun.has_waited) = (None, true);
-            return Ok(!is_other_there);
-        }
-    };
-    let mut is_near = !is_other_there;
-    match &received {
-        Received::Levels { rates, .. } => begun.layers = u8::try_from(rates.len()).ok(),
-        Received::Packet(packet) => {
-            if begun.layers.is_none() && !begun.has_waited {
-                begun.until.get_or_insert_with(|| Instant::now() + LEVELS_WAIT);
-            }
-            if let Some(Published { splice, .. }) = published {
-                is_near |= !splice.may_go_on(begun.subscription.format(), packet)
-                    || splice.is_reached(&mut begun.approach, packet);
-            }
-        }
-        Received::SenderReport { .. } => {}
-    }
-    begun.held.push(received);
-    let has_packet = begun.held.iter().any(|held| packet(held).is_some());
-    let is_ready = has_packet && (begun.layers.is_some() || begun.has_waited) && is_near;
-    Ok(is_ready || begun.held.len() >= LEVELS_PACKETS)
 }
 
 /// What the parent sends next.

@@ -63,6 +63,9 @@ pub(super) const ADOPTED_MAX: usize = 4096;
 /// How long such a stream stays without receivers.
 pub(super) const ADOPTED_LINGER: Duration = Duration::from_secs(5);
 
+/// How long a feed stays that nothing here wants.
+pub(super) const UNWANTED_LINGER: Duration = Duration::from_secs(5);
+
 /// How often what is no longer needed is looked for.
 pub(super) const SWEEP: Duration = Duration::from_secs(1);
 
@@ -70,6 +73,12 @@ pub(super) const SWEEP: Duration = Duration::from_secs(1);
 pub(super) const TRIES: u32 = 3;
 /// See [`TRIES`].
 pub(super) const TRY_AGAIN: Duration = Duration::from_millis(100);
+
+/// How long what a relay sends is passed on that is the parent no more, until another one takes its place.
+pub(super) const LEFT: Duration = Duration::from_secs(10);
+
+/// One that has sent nothing for so long is not waited for when another one begins.
+pub(super) const LEFT_QUIET: Duration = Duration::from_millis(100);
 
 /// How long to wait for a parent to say how many levels a stream has, if its description did not, before packets of
 /// fewer are passed on, and how many packets meanwhile.

@@ -2,6 +2,7 @@
 
 use std::hash::Hasher;
 
+use minicbor::{Decode, Encode};
 use outflow_client::Packet;
 use siphasher::sip::SipHasher13;
 
@@ -16,8 +17,9 @@ const TS_ENDS: usize = 12;
 const RTP_HEADER: usize = 12;
 
 /// A packet, by a part of what is in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Mark(u64);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub(super) struct Mark(#[n(0)] u64);
 
 impl Mark {
     /// That of a packet of RTP, by its timestamp, too, or of a datagram of a transport stream.
@@ -30,8 +32,9 @@ impl Mark {
 
 /// Marks packets that follow each other. Many datagrams of a transport stream are alike: they are known by those
 /// before them, too.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Chain([u64; 2]);
+#[derive(Debug, Clone, Copy, Default, Encode, Decode)]
+#[cbor(transparent)]
+pub(super) struct Chain(#[n(0)] [u64; 2]);
 
 impl Chain {
     /// The mark of the next packet.

@@ -13,6 +13,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
+use minicbor::{Decode, Encode};
 use outflow_client::Packet;
 use outflow_media::{Format, Time};
 use outflow_packet::limits::SAME_CLOCK;
@@ -51,13 +52,40 @@ struct Track {
 }
 
 /// What RTP says of what was published.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Encode, Decode)]
+#[cbor(map)]
 struct Last {
+    #[n(0)]
     ssrc: u32,
     /// Of the last packet.
+    #[n(1)]
     sequence: u16,
     /// The newest of all.
+    #[n(2)]
     timestamp: u32,
+}
+
+/// What was published, as another process goes on from it.
+#[derive(Debug, Encode, Decode)]
+#[cbor(map)]
+pub(super) struct SavedSplice {
+    #[n(0)]
+    tracks: Vec<SavedTrack>,
+}
+
+#[derive(Debug, Encode, Decode)]
+#[cbor(map)]
+struct SavedTrack {
+    #[n(0)]
+    known: Vec<Mark>,
+    #[n(1)]
+    count: u64,
+    #[n(2)]
+    chain: Chain,
+    #[n(3)]
+    last: Option<Last>,
+    #[n(4)]
+    shift: u16,
 }
 
 /// A new parent's packets, until they have come to what was published last.
@@ -78,6 +106,8 @@ pub(super) struct Approach {
     /// So much was published when it began.
     from: Option<u64>,
     chain: Chain,
+    /// The first of them that was newer than all that was published, and when it came.
+    beyond: Option<(Mark, Time)>,
 }
 
 /// A new parent's packets are not those of the same stream. What came of them.
@@ -101,6 +131,33 @@ impl Splice {
             Format::Ts | Format::Images | Format::Data => vec![track(None)],
         };
         Splice { format: format.clone(), tracks, left_out: LeftOut::default() }
+    }
+
+    /// What another process goes on from. None while the packets of two parents are put together.
+    pub(super) fn save(&self) -> Option<SavedSplice> {
+        let track = |track: &Track| {
+            let &Track { count, chain, last, shift, .. } = track;
+            let known = track.known.iter().copied().collect();
+            track.seam.is_none().then_some(SavedTrack { known, count, chain, last, shift })
+        };
+        Some(SavedSplice { tracks: self.tracks.iter().map(track).collect::<Option<_>>()? })
+    }
+
+    /// Goes on from what another process has published. None if that was something else.
+    pub(super) fn restore(format: &Format, saved: SavedSplice) -> Option<Self> {
+        let mut splice = Splice::new(format);
+        if splice.tracks.len() != saved.tracks.len() {
+            return None;
+        }
+        for (track, saved) in splice.tracks.iter_mut().zip(saved.tracks) {
+            let SavedTrack { known, count, chain, last, shift } = saved;
+            if known.len() > KNOWN_MAX || (known.len() as u64) > count {
+                return None;
+            }
+            let clock_rate = track.clock_rate;
+            *track = Track { clock_rate, known: known.into(), count, chain, last, shift, seam: None };
+        }
+        Some(splice)
     }
 
     /// Whether a parent that begins with this packet may send the same stream, as far as that shows.
@@ -132,7 +189,16 @@ impl Splice {
         let first = track.count - track.known.len() as u64;
         let place = track.known.iter().rposition(|known| *known == mark);
         let is_near = place.is_some_and(|place| first + place as u64 + 1 >= from);
-        is_near || track.is_beyond(packet) || track.count == 0
+        if is_near || track.count == 0 {
+            return true;
+        }
+        if approach.beyond.is_none() && track.is_beyond(packet) {
+            approach.beyond = Some((mark, packet.arrived));
+        }
+        // What lies between is still on its way from the parent before.
+        approach.beyond.is_some_and(|(begins, since)| {
+            track.known.contains(&begins) || packet.arrived.since(since) > JOINT_WAIT
+        })
     }
 
     /// Another parent's packets come from now on.

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::SystemTime;
 
-use outflow_control::Control;
+use outflow_control::{Control, Upgrade};
 use outflow_directory::Directory;
 use outflow_engine::message::{ControlError, DemandQueue};
 use outflow_engine::system::random_u32;
@@ -123,7 +123,7 @@ impl Driver {
             again_at: Instant::now(),
         };
         let parents = tree.parents.iter().map(above).collect();
-        Ok(Driver {
+        let mut driver = Driver {
             me,
             node,
             parents,
@@ -143,7 +143,24 @@ impl Driver {
             turn: 0,
             swept_at: control.now(),
             control,
-        })
+        };
+        driver.go_on();
+        Ok(driver)
+    }
+
+    /// Goes on with the streams that the process before took of other relays.
+    fn go_on(&mut self) {
+        let adopted = self.control.shared::<Upgrade>().adopted();
+        self.adopted = adopted.into_iter().map(|stream| (stream, None)).collect();
+        for stream in self.control.config().streams.keys() {
+            let is_of_relays = self.control.known(stream).is_some_and(|known| known.is_of_relays);
+            if is_of_relays
+                && let Some(feed) = Feed::go_on(&self.control, stream, self.inputs.clone())
+                && self.id(stream).is_some()
+            {
+                self.feeds.insert(stream.clone(), feed);
+            }
+        }
     }
 
     /// Its number among relays.

@@ -7,7 +7,9 @@ use outflow_routing::tree::StreamId;
 use tokio::sync::oneshot;
 
 use super::super::input::{Input, LinkId, Parent};
-use super::super::limits::{ADOPTED_LINGER, ADOPTED_MAX, FETCH, REACH, REACHED, WAITING_MAX};
+use super::super::limits::{
+    ADOPTED_LINGER, ADOPTED_MAX, FETCH, REACH, REACHED, UNWANTED_LINGER, WAITING_MAX,
+};
 use super::super::wants::{Change, Wanter};
 use super::super::wire::Notice;
 use super::Driver;
@@ -199,6 +201,7 @@ impl Driver {
             self.pass_on(&change);
         }
         self.tend_parents();
+        self.forget_feeds(now);
         self.forget_adopted(now);
         let needed = |id: &StreamId, name: &String| {
             self.wants.best(name).is_some()
@@ -212,6 +215,19 @@ impl Driver {
         if (now.as_millis() / 1000).is_multiple_of(10) {
             self.announce();
         }
+    }
+
+    /// Lets feeds go that nothing wants: those that another process began, and that have no parent to be lost.
+    fn forget_feeds(&mut self, now: Time) {
+        let Driver { feeds, node, .. } = self;
+        feeds.retain(|stream, feed| {
+            let is_wanted = node.demand(StreamId(number(stream))).is_some();
+            let since = *feed.unwanted_since.get_or_insert(now);
+            if is_wanted {
+                feed.unwanted_since = None;
+            }
+            is_wanted || now.since(since) < UNWANTED_LINGER
+        });
     }
 
     /// Lets streams go that are not configured, and that no receiver has wanted for a while.

@@ -172,8 +172,35 @@ fn a_better_parent_is_near_once_it_sends_what_was_published_when_it_began() {
     all(&mut splice, 65_535, &GOP[5..]);
     assert!(near(&splice, 4), "though more was published since then");
     assert!(near(&splice, 6));
-    let mut ahead = Approach::default();
-    assert!(splice.is_reached(&mut ahead, &packet(0, 1, 90_000, "I")), "it begins behind");
+}
+
+#[test]
+fn a_parent_that_begins_ahead_is_near_once_the_other_one_has_sent_that_or_after_a_while() {
+    let mut splice = begun(5);
+    let ahead = |ms| Packet { arrived: Time::from_millis(ms), ..packet(0, 1, GOP[6].0, GOP[6].1) };
+    let (mut approach, mut alone) = (Approach::default(), Approach::default());
+    let wait = JOINT_WAIT.as_millis() as u64;
+    assert!(!splice.is_reached(&mut approach, &ahead(0)));
+    assert!(!splice.is_reached(&mut alone, &ahead(0)) && !splice.is_reached(&mut alone, &ahead(wait)));
+    assert!(splice.is_reached(&mut alone, &ahead(wait + 1)), "the other one does not send it");
+    all(&mut splice, 65_535, &GOP[5..]);
+    assert!(splice.is_reached(&mut approach, &packet(0, 2, 90_000, "I")), "nothing is missing between");
+}
+
+#[test]
+fn a_splice_goes_on_in_another_process_as_it_stood() {
+    let mut splice = begun(5);
+    let bytes = minicbor::to_vec(splice.save().expect("one parent sends")).expect("written");
+    let saved = || minicbor::decode(&bytes).expect("it was written just now");
+    assert!(Splice::restore(&rtp_format(2), saved()).is_none(), "another stream");
+    let mut restored = Splice::restore(&splice.format, saved()).expect("the same stream");
+    restored.change();
+    assert!(restored.save().is_none(), "between two parents");
+    splice.change();
+    // The parent begins with its key frame again.
+    let (here, there) = (all(&mut splice, 40, &GOP), all(&mut restored, 40, &GOP));
+    assert_eq!(here, there);
+    assert!(!there.is_empty() && there.len() < GOP.len(), "{there:?}");
 }
 
 /// Seven packets of a transport stream, all with this content and continuity counters from there.
