@@ -365,15 +365,12 @@ impl Running {
     /// Waits for the end of the process that is the program by now. How it has ended is known of the one that was started
     /// alone.
     pub(crate) fn ended(&mut self, within: Duration) -> Result<Option<ExitStatus>> {
-        if self.successor.is_none() {
-            return self.wait(within).map(Some);
-        }
         let until = Instant::now() + within;
-        while self.alive() {
+        while self.successor.is_some() && self.alive() {
             ensure!(Instant::now() < until, "still running after {within:?}: {}", self.account());
             std::thread::sleep(LOOK_EVERY);
         }
-        Ok(None)
+        if self.successor.is_some() { Ok(None) } else { self.wait(within).map(Some) }
     }
 
     /// Waits for its end and expects that it ends well, or that it has printed enough.

@@ -166,7 +166,7 @@ impl Snapshot {
         )?;
         let help = "RTCP packets that came by UDP from addresses of no receiver";
         families.counter("rtcp_strangers", None, help, [(none, state.rtcp_strangers)])?;
-        let help = "Times that another process went on because something had ended without which the relay could not";
+        let help = "Times that another process went on because something of the relay had ended";
         families.counter("recoveries", None, help, [(none, self.0.recovered())])?;
         let health = self.0.health();
         let log = health.log();

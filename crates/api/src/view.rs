@@ -38,7 +38,7 @@ pub(super) struct Overview {
     rtcp_strangers: u64,
     /// Publishers that the relay has sent away.
     publishers_ended: EndedTurns,
-    /// Times that another process went on because something had ended without which the relay could not.
+    /// Times that another process went on because something of the relay had ended.
     recoveries: u64,
     /// Ports that the relay listens at.
     ports: Ports,

@@ -45,6 +45,11 @@ impl Ending {
         }
     }
 
+    /// Whether the relay was told to end.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.until.borrow().is_some()
+    }
+
     /// Waits until the relay is told to end.
     pub async fn begun(&self) {
         // What tells is part of this, and not gone before it.

@@ -205,18 +205,16 @@ fn end(file: &Path) {
 
 /// The status of the answer; none if there is no whole one.
 fn ask(http: &str, request: &str) -> Option<u16> {
-    answer(http, request)?.split(' ').nth(1)?.parse().ok()
+    answer(http, request, "")?.split(' ').nth(1)?.parse().ok()
 }
 
 /// The whole answer.
-fn answer(http: &str, request: &str) -> Option<String> {
+fn answer(http: &str, request: &str, body: &str) -> Option<String> {
     let mut connection = TcpStream::connect(http).ok()?;
     connection.set_read_timeout(Some(PATIENCE)).ok()?;
-    write!(
-        connection,
-        "{request} HTTP/1.1\r\nHost: {http}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    )
-    .ok()?;
+    let length = body.len();
+    let headers = format!("Host: {http}\r\nContent-Type: application/json\r\nContent-Length: {length}");
+    write!(connection, "{request} HTTP/1.1\r\n{headers}\r\nConnection: close\r\n\r\n{body}").ok()?;
     let mut answer = String::new();
     connection.read_to_string(&mut answer).ok()?;
     Some(answer)
@@ -242,6 +240,24 @@ fn what_is_asked_while_another_process_takes_over_is_answered() {
     assert_eq!(ask(&http, "GET /healthz"), Some(200));
     assert_eq!(upgrade(), Some(200), "the one that took over can be taken over from");
     end(&file);
+}
+
+#[test]
+fn a_relay_that_was_told_to_end_is_not_upgraded() {
+    let folder = Folder::new();
+    let http = folder.configure("rtp_ports = \"47720-47739\"", "[streams.demo]\nsource = \"demo://\"\n");
+    let mut relay = folder.relay(PROGRAM).spawn().expect("it can be run");
+    wait_until("it does not listen", || TcpStream::connect(&http).is_ok());
+    // It waits for one that watches.
+    let mut viewer = TcpStream::connect(&http).expect("it listens");
+    write!(viewer, "GET /demo.ts HTTP/1.1\r\nHost: {http}\r\n\r\n").expect("sent");
+    viewer.read_exact(&mut [0; 1000]).expect("it comes");
+    let stopped = answer(&http, "POST /api/v1/stop", "{\"drain\": \"1 h\"}").expect("an answer");
+    assert!(stopped.starts_with("HTTP/1.1 20"), "{stopped}");
+    let refused = answer(&http, "POST /api/v1/upgrade", "").expect("an answer");
+    assert!(refused.starts_with("HTTP/1.1 409") && refused.contains("told to end"), "{refused}");
+    drop(viewer);
+    assert!(relay.wait().expect("it ends").success(), "nothing goes on");
 }
 
 #[test]

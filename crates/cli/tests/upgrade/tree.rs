@@ -50,7 +50,7 @@ fn no_packet_is_missing_where_a_relay_of_a_tree_goes_on_elsewhere() {
     }
     // What goes on without being taken again does so for 10 s at most. By now another relay may be nearer.
     wait_until("it is taken of none", || {
-        let tree = answer(&edge.http, "GET /api/v1/tree");
+        let tree = answer(&edge.http, "GET /api/v1/tree", "");
         tree.is_some_and(|tree| tree.contains("\"parent\":{\"name\":"))
     });
     sink.go_on("all is as it was");

@@ -47,6 +47,10 @@ pub(crate) type Adopted = Vec<(String, String)>;
 /// # Errors
 /// Why it was not handed over.
 pub(crate) async fn give(control: &Control, adopted: Adopted) -> Result<Changed, ControlError> {
+    if control.health().ending().has_begun() {
+        let why = "the relay was told to end: start the new one when it has ended";
+        return Err(ControlError::NotUpgraded(why.to_owned()));
+    }
     let config = control.config();
     if let Some(why) = control.fronts().iter().find_map(|front| front.stays(&config)) {
         return Err(ControlError::NotUpgraded(format!("{why}: drain the relay, and start the new one")));

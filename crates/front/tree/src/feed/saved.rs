@@ -71,10 +71,13 @@ impl Feeding {
             Some(current) => self.save(current).await,
             None => None,
         };
+        let is_saved = part.is_some();
         let is_over = self.member.give(part).await;
-        let subscription = turn.current.take_if(|_| is_over).map(|current| current.subscription);
-        match (subscription, &turn.current) {
-            (Some(ParentPath::Alone(subscription)), _) => subscription.vanish(),
+        match (turn.current.take_if(|_| is_over), &turn.current) {
+            // Without a word to the parent.
+            (Some(Current { subscription: ParentPath::Alone(subscription), .. }), _) if is_saved => {
+                subscription.vanish();
+            }
             (None, Some(Current { subscription: ParentPath::Alone(subscription), .. })) => {
                 subscription.go_on()
             }
@@ -92,6 +95,7 @@ impl Feeding {
             self.pass(received, format, parent).await.ok()?;
         }
         let Published { publisher, splice } = self.published.as_ref()?;
+        let splice = splice.save()?;
         let (subscription, descriptors) = subscription.save(self.control.epoch()).await?;
         let saved = SavedFeed {
             relay: parent.relay.0,
@@ -100,7 +104,7 @@ impl Feeding {
             level: self.levels.borrow().number(),
             layers: self.layers,
             subscription,
-            splice: splice.save()?,
+            splice,
         };
         Some(Part { value: minicbor::to_vec(saved).ok()?, descriptors, turn: Some(publisher.id()) })
     }
