@@ -118,7 +118,10 @@ impl WorkerHandle {
                         crate::system::take_short_turns();
                         let cannot = |error: io::Error| format!("it cannot wait for events: {error}");
                         if !vital.keep(&name, || worker.run().map_err(cannot)) {
-                            vital.keep(&name, || Ok::<_, Infallible>(worker.hand_over_alone()));
+                            vital.keep(&name, || {
+                                worker.hand_over_alone();
+                                Ok::<_, Infallible>(())
+                            });
                         }
                     }
                     Err(error) => drop(told.send(Err(error))),
