@@ -7,7 +7,7 @@ use std::fmt;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
-use outflow_control::{Control, OverloadState};
+use outflow_control::{Control, OverloadState, recovered};
 use outflow_engine::message::{
     ElementState, LinkApplicationState, LinkState, ReceiverReport, ReceiverState, RelayState, StreamState,
 };
@@ -167,7 +167,7 @@ impl Snapshot {
         let help = "RTCP packets that came by UDP from addresses of no receiver";
         families.counter("rtcp_strangers", None, help, [(none, state.rtcp_strangers)])?;
         let help = "Times that another process went on because something of the relay had ended";
-        families.counter("recoveries", None, help, [(none, self.0.recovered())])?;
+        families.counter("recoveries", None, help, [(none, recovered(&self.0))])?;
         let health = self.0.health();
         let log = health.log();
         let lines = [("written", log.written), ("lost", log.lost), ("left-out", log.left_out)];

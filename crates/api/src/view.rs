@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use outflow_config::{Listener, StreamAddress};
-use outflow_control::{Control, Drain, EndedTurns, Heartbeat, LogState, OverloadState};
+use outflow_control::{Control, Drain, EndedTurns, Heartbeat, LogState, OverloadState, recovered};
 use outflow_door::Counts;
 use outflow_engine::message::{LinkState, ReceiverState, StreamState};
 use serde::Serialize;
@@ -103,7 +103,7 @@ impl Overview {
             connections: control.door().counts(),
             rtcp_strangers: state.rtcp_strangers,
             publishers_ended: control.ended_turns(),
-            recoveries: control.recovered(),
+            recoveries: recovered(control),
             ports: Ports::new(&config.listen),
             addresses: config.listen.listeners().filter_map(AddressView::new).collect(),
             streams: state.streams.iter().map(|stream| StreamView::new(stream, RECEIVERS_SHOWN)).collect(),

@@ -280,11 +280,6 @@ impl Control {
         self.inner.registry.ended_turns()
     }
 
-    /// How often another process has gone on with the relay because something had ended without which it could not.
-    pub fn recovered(&self) -> u64 {
-        crate::upgrade::recovered(self)
-    }
-
     /// What rules have decided.
     pub fn decisions(&self) -> &Decisions {
         &self.inner.decisions

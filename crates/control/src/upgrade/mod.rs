@@ -73,7 +73,7 @@ pub async fn hand_over(control: &Control) -> Result<Upgraded, ControlError> {
 }
 
 /// How often another process has gone on with the relay because something of it had ended.
-pub(crate) fn recovered(control: &Control) -> u64 {
+pub fn recovered(control: &Control) -> u64 {
     control.shared::<Upgrade>().recoveries().count
 }
 

@@ -22,6 +22,8 @@ const CONTROL: &str = "tokio-rt";
 const FAILED: i32 = 70;
 /// How long a relay has to have gone on until another process goes on with it again.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// How far that may be told otherwise here.
+const SLACK: Duration = Duration::from_secs(5);
 /// How often it is tried to have something panic without which the relay cannot go on.
 const TRIES: usize = 10;
 
@@ -51,11 +53,12 @@ pub(super) fn control_panics(scene: &mut Scene<'_>) -> Result<Box<dyn Trouble>> 
 /// A thread panics, and what comes of that is waited for: another process, or the end if the last time is less than a
 /// minute ago.
 fn recovered(scene: &mut Scene<'_>, fail: impl Fn(&Clock) -> Result<()>) -> Result<Box<dyn Trouble>> {
-    let may_end = scene.has_recovered_within(AGAIN_AFTER);
+    let must_end = scene.has_recovered_within(AGAIN_AFTER - SLACK);
+    let may_end = scene.has_recovered_within(AGAIN_AFTER + SLACK);
     for _ in 0..TRIES {
         fail(&scene.clock)?;
         if scene.goes_on_elsewhere() {
-            return Ok(Box::new(Revived { is_as_it_should: !may_end }));
+            return Ok(Box::new(Revived { is_as_it_should: !must_end }));
         }
         if !scene.relay.process().alive() {
             let mut revived =
