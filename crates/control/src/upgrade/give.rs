@@ -17,7 +17,7 @@ use tokio::task::JoinError;
 
 use super::describe::{self, Piped, Rest};
 use super::parts::Phase;
-use super::recover::Recoveries;
+use super::recoveries::Recoveries;
 use super::saved::{Base, FORMAT, Hello, decode, encode, kind};
 use super::{Upgrade, pipe};
 use crate::change::Changed;

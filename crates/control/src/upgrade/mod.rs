@@ -20,6 +20,7 @@ mod part;
 mod parts;
 mod pipe;
 mod recover;
+mod recoveries;
 mod saved;
 mod take;
 
@@ -39,8 +40,8 @@ use kept::Kept;
 pub use member::Member;
 pub use part::Part;
 use parts::Parts;
-use recover::Recoveries;
 pub(crate) use recover::recover;
+use recoveries::Recoveries;
 pub(crate) use take::Old;
 
 use crate::change::{Changed, ConfigChange};

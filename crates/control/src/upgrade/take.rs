@@ -15,7 +15,7 @@ use outflow_media::Time;
 
 use super::give::{answer, ask, ask_all, at, expect, run, say};
 use super::kept::{KeptReceiver, KeptTurn};
-use super::recover::Recoveries;
+use super::recoveries::Recoveries;
 use super::saved::{
     Base, FORMAT, Hello, SavedAt, SavedConnections, SavedEntry, SavedPart, SavedPublisher, SavedRelay,
     decode, encode, kind,

@@ -13,6 +13,7 @@ use outflow_vital::{Beat, Vital};
 
 use super::Worker;
 use super::share::{OwnerEnd, ReplicaEnd, Upward};
+use super::upgrade::hand_over_alone;
 use crate::bell::Bell;
 use crate::calls::{Caller, Callers, calls};
 use crate::clock::Clock;
@@ -119,7 +120,7 @@ impl WorkerHandle {
                         let cannot = |error: io::Error| format!("it cannot wait for events: {error}");
                         if !vital.keep(&name, || worker.run().map_err(cannot)) {
                             vital.keep(&name, || {
-                                worker.hand_over_alone();
+                                hand_over_alone(&mut worker);
                                 Ok::<_, Infallible>(())
                             });
                         }

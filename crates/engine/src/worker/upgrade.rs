@@ -75,25 +75,6 @@ impl Worker {
         self.bell.ring();
     }
 
-    /// Of one that cannot go on, as something has failed in it: says what it has, as that was left, so that another
-    /// process goes on with it. All else that it is told is dropped, as those see that ask.
-    pub(super) fn hand_over_alone(&mut self) {
-        while let Ok(command) = self.commands.recv() {
-            match command {
-                // It stands.
-                Command::Upgrade(UpgradeCommand::Stand { done }) => drop(done.send(())),
-                Command::Upgrade(UpgradeCommand::Save { reply }) => drop(reply.send(save(self))),
-                Command::Upgrade(UpgradeCommand::Vanish { queues }) => {
-                    drop(queues.send(vanish(self)));
-                    std::thread::sleep(LETS_GO_AFTER);
-                    return;
-                }
-                Command::Shutdown => return,
-                _ => {}
-            }
-        }
-    }
-
     fn upgrade_standing(&mut self, command: UpgradeCommand) {
         // Callers that have gone need no answer.
         match command {
@@ -180,6 +161,25 @@ impl Worker {
             self.connect(index, key, connection).map_err(failed)?;
         }
         Ok(())
+    }
+}
+
+/// Of a worker that cannot go on, as something has failed in it: says what it has, as that was left, so that another
+/// process goes on with it. All else that it is told is dropped, as those see that ask.
+pub(super) fn hand_over_alone(worker: &mut Worker) {
+    while let Ok(command) = worker.commands.recv() {
+        match command {
+            // It stands.
+            Command::Upgrade(UpgradeCommand::Stand { done }) => drop(done.send(())),
+            Command::Upgrade(UpgradeCommand::Save { reply }) => drop(reply.send(save(worker))),
+            Command::Upgrade(UpgradeCommand::Vanish { queues }) => {
+                drop(queues.send(vanish(worker)));
+                std::thread::sleep(LETS_GO_AFTER);
+                return;
+            }
+            Command::Shutdown => return,
+            _ => {}
+        }
     }
 }
 
