@@ -95,7 +95,7 @@ fn viewers_stay_when_a_worker_panics_and_the_relay_ends_if_it_does_so_again() ->
     let newest = period.meters.iter().filter_map(|meter| meter.newest()).min();
     ensure!(newest > Some(before), "one gets nothing more: {newest:?}, {before} were sent");
     let metrics = scene.relay.get("/metrics")?;
-    ensure!(metrics.contains("outflow_recoveries_total 1"), "{metrics}");
+    ensure!(metrics.contains("outflow_recoveries_total{} 1"), "{metrics}");
 
     scene.panics("worker-")?;
     ensure!(!scene.goes_on(), "what it goes on with may be what makes it panic");
