@@ -47,8 +47,10 @@ impl Supervisor {
     pub fn wait(&self, within: Duration, mut or: impl FnMut() -> bool) -> Option<u32> {
         let until = Instant::now() + within;
         loop {
+            // What it was told before that is heard, too.
+            let is_over = Instant::now() >= until || or();
             let told = self.main_process();
-            if told.is_some() || Instant::now() >= until || or() {
+            if told.is_some() || is_over {
                 return told;
             }
             std::thread::sleep(LOOK_EVERY);

@@ -1,5 +1,5 @@
-//! What viewers notice when a worker panics, or a task of control: another process goes on with the relay. Once in a
-//! minute; the next time the process ends with its reason.
+//! What viewers notice when a worker panics: another process goes on with the relay, once in a minute; the next time the
+//! process ends with its reason.
 
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ pub(crate) enum Concerns {
     Fragile,
     /// Those of what another program copies.
     Copied,
-    /// All: the relay ends.
+    /// All: the relay's process ends, whether or not another one goes on with it.
     All,
 }
 

@@ -161,9 +161,9 @@ impl<'p> Scene<'p> {
     /// Waits until another process goes on with the relay, or it has ended. Whether another one does.
     pub(crate) fn goes_on_elsewhere(&mut self) -> bool {
         let process = self.relay.process();
-        let successor = self.supervisor.wait(RECOVERS_WITHIN, || !process.alive());
-        // It may have been told at the end.
-        let Some(successor) = successor.or_else(|| self.supervisor.main_process()) else { return false };
+        let Some(successor) = self.supervisor.wait(RECOVERS_WITHIN, || !process.alive()) else {
+            return false;
+        };
         process.follow(successor);
         self.recovered = Some(Instant::now());
         true

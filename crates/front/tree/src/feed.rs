@@ -177,8 +177,6 @@ enum Step {
     Level,
     /// Receivers want a key frame of this track.
     KeyFrame(u8),
-    /// Another process may go on with it.
-    Asked,
     /// The parent that was left has sent for long enough.
     Left,
     Passed(Result<Received, Failure>),
@@ -227,6 +225,7 @@ impl Feeding {
                 };
             }
             let left_until = turn.current.as_ref().and_then(|current| current.left_until);
+            let over_at = left_until.unwrap_or_else(Instant::now);
             let is_other_there = turn.current.as_ref().is_some_and(Current::is_there);
             let step = tokio::select! {
                 biased;
@@ -239,17 +238,14 @@ impl Feeding {
                     Err(_) => return,
                 },
                 track = self.heard.key_frame() => Step::KeyFrame(track),
-                () = self.member.asked() => Step::Asked,
-                () = until(left_until) => Step::Left,
+                () = self.member.asked() => match self.hand_over(&mut turn).await {
+                    true => return,
+                    false => continue,
+                },
+                () = sleep_until(over_at), if left_until.is_some() => Step::Left,
                 arrived = arrive(&mut turn.coming, &self.published, is_other_there) => Step::Arrived(arrived),
                 passed = receive(&mut turn.current) => Step::Passed(passed),
             };
-            if matches!(step, Step::Asked) {
-                if self.hand_over(&mut turn).await {
-                    return;
-                }
-                continue;
-            }
             self.take_step(&mut turn, step).await;
         }
     }
@@ -264,8 +260,6 @@ impl Feeding {
                 }
                 return;
             }
-            // Those are looked at before.
-            Step::Asked => return,
             Step::Left => return turn.current = None,
             Step::Level => return self.ask_level(&mut turn.current, &mut turn.coming),
             Step::KeyFrame(track) => {
@@ -461,14 +455,6 @@ impl Feeding {
 
 fn peer(parent: &Parent) -> String {
     format!("relay {} at {}", parent.name, parent.at)
-}
-
-/// Waits until then; for ever if there is no such time.
-async fn until(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// What the parent sends next.

@@ -72,18 +72,19 @@ impl Feeding {
             None => None,
         };
         let is_saved = part.is_some();
-        let is_over = self.member.give(part).await;
-        match (turn.current.take_if(|_| is_over), &turn.current) {
-            // Without a word to the parent.
-            (Some(Current { subscription: ParentPath::Alone(subscription), .. }), _) if is_saved => {
-                subscription.vanish();
+        if !self.member.give(part).await {
+            if let Some(Current { subscription: ParentPath::Alone(subscription), .. }) = &turn.current {
+                subscription.go_on();
             }
-            (None, Some(Current { subscription: ParentPath::Alone(subscription), .. })) => {
-                subscription.go_on()
-            }
-            _ => {}
+            return false;
         }
-        is_over
+        // Without a word to the parent.
+        if is_saved
+            && let Some(Current { subscription: ParentPath::Alone(subscription), .. }) = turn.current.take()
+        {
+            subscription.vanish();
+        }
+        true
     }
 
     /// None if it has to begin again: by a group, or between two parents.
