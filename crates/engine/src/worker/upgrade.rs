@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::RecvTimeoutError;
 
 use outflow_relay::save::SavedStream;
@@ -169,9 +170,15 @@ impl Worker {
 pub(super) fn hand_over_alone(worker: &mut Worker) {
     while let Ok(command) = worker.commands.recv() {
         match command {
-            // It stands.
-            Command::Upgrade(UpgradeCommand::Stand { done }) => drop(done.send(())),
-            Command::Upgrade(UpgradeCommand::Save { reply }) => drop(reply.send(save(worker))),
+            // It stands; others wait for what it has received for them.
+            Command::Upgrade(UpgradeCommand::Stand { done }) => {
+                finish_if_that_works(worker);
+                let _ = done.send(());
+            }
+            Command::Upgrade(UpgradeCommand::Save { reply }) => {
+                finish_if_that_works(worker);
+                let _ = reply.send(save(worker));
+            }
             Command::Upgrade(UpgradeCommand::Vanish { queues }) => {
                 drop(queues.send(vanish(worker)));
                 std::thread::sleep(LETS_GO_AFTER);
@@ -181,6 +188,11 @@ pub(super) fn hand_over_alone(worker: &mut Worker) {
             _ => {}
         }
     }
+}
+
+/// Does what is left to be done. What fails again is left as it is: the other process goes on from there.
+fn finish_if_that_works(worker: &mut Worker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| worker.finish()));
 }
 
 fn decode(core: &[u8]) -> Result<SavedStream, ControlError> {
