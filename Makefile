@@ -16,17 +16,11 @@ DEMO_ARGS ?=
 .PHONY: run plugins test unit e2e tidy ci labs clip help
 
 run:
-	@scripts/setup run
-	@cargo build --release --locked $(relay) --bin outflow
-	@exec target/release/outflow demo $(DEMO_ARGS)
+	@exec scripts/run $(DEMO_ARGS)
 
 plugins:
 	@scripts/setup run
 	@cargo build --release --locked --package outflow-plugin-compiler
-
-# All of the workspace is named wherever something is built: what is built for one is of use to all. In what
-# users run, the compiler of plug-ins is left out: Cargo would build it into the relay, too.
-relay = --workspace --exclude outflow-plugin-compiler
 
 # The tests of these folders by name, as cargo wants them; names differ across the workspace.
 tests = $(addprefix --test ,$(filter-out $(end_to_end),$(sort $(foreach folder,$(1), \

@@ -9,10 +9,5 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os();
-    match arguments.next() {
-        Some(name) if name == commands::helper::NAME => commands::helper::run(),
-        Some(name) if name == commands::starter::NAME => commands::starter::run(arguments),
-        _ => commands::Cli::parse().run(),
-    }
+    outflow_serve::by_another_name().unwrap_or_else(|| commands::Cli::parse().run())
 }

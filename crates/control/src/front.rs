@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use outflow_config::{Config, Protocol, Protocols, Scheme, StreamConfig};
 use outflow_engine::message::ControlError;
+use outflow_graph::{Element, Settings, Unfit};
 
 use crate::control::Control;
 use crate::pushes::PushOptions;
@@ -13,6 +14,9 @@ use crate::upgrade::Part;
 
 /// Work that runs until the relay ends, or why it cannot begin.
 pub type Started = Task<Result<Vec<Task<()>>, ControlError>>;
+
+/// Makes an element of its settings, or says what keeps it from being made, and what to do.
+pub type MakeElement = fn(&Settings) -> Result<Box<dyn Element>, Unfit>;
 
 /// A protocol: its listeners, the sources that it pulls, the receivers that it sends to.
 ///
@@ -82,6 +86,13 @@ pub trait Front: Debug + Send + Sync {
         let _ = (control, parts);
     }
 
+    /// What makes elements of this kind, which the graph of services knows by name alone; none if this front does
+    /// not. It is called aside, and may take long.
+    fn maker(&self, kind: &str) -> Option<MakeElement> {
+        let _ = kind;
+        None
+    }
+
     /// Keeps sending a stream to a configured receiver until the stream is gone, or until aborted.
     fn push(&self, control: Control, push: PushOptions) -> Task<()> {
         let _ = (control, push);
@@ -116,6 +127,11 @@ impl Fronts {
 
     pub(crate) fn protocols(&self) -> &Protocols {
         &self.protocols
+    }
+
+    /// What makes elements of this kind, if a front does.
+    pub(crate) fn maker(&self, kind: &str) -> Option<MakeElement> {
+        self.all.iter().find_map(|front| front.maker(kind))
     }
 
     /// The one that pulls sources of this scheme.

@@ -54,7 +54,7 @@ pub use control::Control;
 pub use decisions::{Decisions, RuleDecision, RuleLog};
 pub use ending::{Drain, Ending};
 pub use events::{Event, Events, Happened};
-pub use front::{Front, Started, protocols};
+pub use front::{Front, MakeElement, Started, protocols};
 pub use grants::Wanted;
 pub use health::{Health, Heartbeat, LogState};
 pub use listen::Listener;

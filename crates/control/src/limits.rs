@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use outflow_engine::limits::{BEAT_EVERY, SNAPSHOT_EVERY};
 use outflow_media::Backoff;
-use outflow_plugin::limits::COMPILE_TIME_MAX;
 
 /// Packets between a publisher's connection and its worker. Beyond, the connection waits (TCP) or
 /// the packet is dropped and counted (`ingest-full`).
@@ -123,6 +122,3 @@ pub(crate) const RELOAD_AGAIN: Backoff = Backoff::new(Duration::from_secs(1), Du
 
 /// Bytes of the session description of a source. A longer file is none.
 pub(crate) const SDP_BYTES_MAX: u64 = 1 << 20;
-
-/// How long services may be made, all plug-ins of a stream together. Others are waited for no longer, and refused.
-pub(crate) const MAKE_WITHIN: Duration = COMPILE_TIME_MAX.saturating_add(Duration::from_secs(5));

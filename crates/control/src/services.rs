@@ -7,24 +7,28 @@ use outflow_config::Share;
 use outflow_engine::message::{Command, ControlError, Services, ServicesCommand, Swapped};
 use outflow_engine::system::{Part, keep_privileges};
 use outflow_external::External;
+use outflow_graph::limits::MAKE_TIME_MAX;
 use outflow_graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
 use outflow_relay::Selection;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::control::Control;
-use crate::limits::{MAKE_WITHIN, TRIAL_LOOK, TRIAL_TIME};
+use crate::limits::{TRIAL_LOOK, TRIAL_TIME};
 
 /// Makes the elements that need more than the core has.
-struct Driver;
+struct Driver(Control);
 
 impl Maker for Driver {
     fn make(&mut self, _: &str, kind: &'static Kind, settings: &Settings) -> Result<Box<dyn Element>, Unfit> {
-        match kind.name {
-            "wasm" => outflow_plugin::open(settings),
-            "external" => Ok(Box::new(External::new(settings)?)),
-            other => Err(Unfit::new(format!("\"{other}\" does not run here"), "leave it out")),
+        if kind.name == "external" {
+            return Ok(Box::new(External::new(settings)?));
         }
+        let make = self.0.fronts().maker(kind.name).ok_or_else(|| {
+            let what = format!("this program was built without elements of the kind \"{}\"", kind.name);
+            Unfit::new(what, "build it with that feature")
+        });
+        make?(settings)
     }
 }
 
@@ -45,7 +49,7 @@ impl Trials {
         plan: Plan,
         budget: Option<Share>,
     ) -> Result<Duration, ControlError> {
-        let mut graph = make(stream, plan).await?;
+        let mut graph = make(control, stream, plan).await?;
         if let Some(graph) = &mut graph {
             graph.set_budget(budget.map(|share| share.0));
         }
@@ -66,15 +70,16 @@ impl Trials {
 }
 
 /// What a plan says, ready to run; it can take long, and does so elsewhere.
-async fn make(stream: &str, plan: Plan) -> Result<Option<Box<Graph>>, ControlError> {
+async fn make(control: &Control, stream: &str, plan: Plan) -> Result<Option<Box<Graph>>, ControlError> {
     if plan.is_empty() {
         return Ok(None);
     }
     let (done, made) = oneshot::channel();
+    let mut driver = Driver(control.clone());
     let work = move || {
         outflow_engine::system::stand_back();
         keep_privileges("services", Part::Reader);
-        let _ = done.send(Graph::new(&plan, &mut Driver));
+        let _ = done.send(Graph::new(&plan, &mut driver));
     };
     // A thread of its own: one that has stood back once cannot come forward again.
     std::thread::Builder::new()
@@ -84,8 +89,8 @@ async fn make(stream: &str, plan: Plan) -> Result<Option<Box<Graph>>, ControlErr
     let wrong =
         |what: String| ControlError::Configuration(format!("stream '{stream}': making its services {what}"));
     // It is left to itself then: nothing else waits for it.
-    let made = tokio::time::timeout(MAKE_WITHIN, made).await.map_err(|_| {
-        wrong(format!("takes longer than {} s: leave plug-ins out, or strip them", MAKE_WITHIN.as_secs()))
+    let made = tokio::time::timeout(MAKE_TIME_MAX, made).await.map_err(|_| {
+        wrong(format!("takes longer than {} s: leave plug-ins out, or strip them", MAKE_TIME_MAX.as_secs()))
     })?;
     let made = made.map_err(|_| wrong("failed; see the log".to_owned()))?;
     made.map(|graph| Some(Box::new(graph))).map_err(|(element, unfit)| {

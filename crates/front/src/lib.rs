@@ -23,6 +23,7 @@ fronts! {
     "multicast" => multicast,
     "hooks" => hooks,
     "tree" => tree,
+    "wasm" => wasm,
 }
 
 /// What all of them add to the configuration.

@@ -1,5 +1,10 @@
 //! Limits of elements and graphs, with what happens when they are reached.
 
+use core::time::Duration;
+
+/// How long it may take to make the services of a stream. Others are refused.
+pub const MAKE_TIME_MAX: Duration = Duration::from_secs(305);
+
 /// Lanes that an element works in at a time. A configuration with more is refused.
 pub const LANES_MAX: usize = 16;
 

@@ -57,5 +57,8 @@ pub fn open(settings: &Settings) -> Result<Box<dyn Element>, Unfit> {
 /// Always; it says how to get a build that has it.
 #[cfg(not(feature = "host"))]
 pub fn load(_: &Settings, _: &[u8]) -> Result<Box<dyn Element>, Unfit> {
-    Err(Unfit::new("this build of outflow has no plug-ins", "build it with the feature `plugins`"))
+    Err(Unfit::new(
+        "this build of outflow has no plug-ins",
+        "build it with the feature `outflow-fronts/wasm`",
+    ))
 }

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use outflow_graph::limits::MAKE_TIME_MAX;
 use outflow_media::Backoff;
 
 /// Bytes of a plug-in's file. A larger one is refused.
@@ -9,6 +10,8 @@ pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Time to compile a plug-in. What needs more is refused.
 pub const COMPILE_TIME_MAX: Duration = Duration::from_secs(300);
+
+const _: () = assert!(COMPILE_TIME_MAX.as_secs() < MAKE_TIME_MAX.as_secs(), "what compiles is waited for");
 
 /// Addresses that the compiler of plug-ins may use. A plug-in for which it needs more is refused.
 pub const COMPILE_MEMORY_BYTES_MAX: u64 = 4 << 30;

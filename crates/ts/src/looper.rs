@@ -52,6 +52,25 @@ impl TsLoop {
         ticks(self.clip.ticks() * 300)
     }
 
+    /// Where it is: rounds that are complete, packets of this one that are played.
+    pub fn place(&self) -> (u64, usize) {
+        (self.rounds, self.at)
+    }
+
+    /// Goes on at a place where another one of the same clip was; `false` if the clip has no such place.
+    #[must_use]
+    pub fn go_on_at(&mut self, (rounds, at): (u64, usize)) -> bool {
+        if at >= self.bytes.len() / PACKET_BYTES {
+            return false;
+        }
+        (self.rounds, self.at) = (rounds, at);
+        for (pid, step) in self.clip.counter_steps() {
+            // A counter has four bits.
+            self.shifts[usize::from(pid) % PIDS] = step.wrapping_mul((rounds & 0x0f) as u8) & 0x0f;
+        }
+        true
+    }
+
     /// Appends the next datagram, one to seven packets, and tells when it is due, from the start.
     pub fn next(&mut self, out: &mut BytesMut) -> Duration {
         let due = ticks(self.clip.due(self.rounds, self.at));

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use outflow_config::Config;
+use outflow_serve::fail;
 
-use super::failure::fail;
 use super::file::ConfigFile;
 
 /// Checks a configuration: every mistake with its line, and what to do

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use outflow_plugin::{Lang, scaffold};
-
-use super::failure::fail;
+use outflow_serve::fail;
 
 /// Begins a new element: a plug-in in WebAssembly
 ///

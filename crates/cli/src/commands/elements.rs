@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use outflow_graph::{CATALOGUE, find};
-
-use super::failure::fail;
+use outflow_serve::fail;
 
 /// Lists the elements that services are made of
 ///

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use outflow_config::BitRate;
+use outflow_serve::fail;
 use serde::Deserialize;
 
 use super::api::Api;
-use super::failure::fail;
 use super::file::ConfigFile;
 
 /// Draws a configuration: every packet's way, in the DOT language of Graphviz

@@ -2,22 +2,15 @@
 
 mod api;
 mod check;
-mod demo;
 mod element;
 mod elements;
-mod failure;
 mod file;
 mod graph;
-pub(crate) mod helper;
 mod poc;
 mod progress;
 mod run;
-mod serve;
 mod sim;
-pub(crate) mod starter;
-mod status;
 mod stop;
-mod systemd;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -29,6 +22,7 @@ mod wavelet;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use outflow_serve::Demo;
 
 /// Relays live media: one stream in, thousands of receivers out, each as fast as it can.
 #[derive(Debug, Parser)]
@@ -41,7 +35,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
-    Demo(demo::Demo),
+    Demo(Demo),
     Check(check::Check),
     Elements(elements::Elements),
     Element(element::Element),
@@ -61,7 +55,7 @@ impl Cli {
     pub(crate) fn run(self) -> ExitCode {
         match self.command {
             Command::Run(run) => run.run(),
-            Command::Demo(demo) => demo.run(),
+            Command::Demo(demo) => demo.run(outflow_fronts::all()),
             Command::Check(check) => check.run(),
             Command::Elements(elements) => elements.run(),
             Command::Element(element) => element.run(),

@@ -4,10 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-
-use super::failure::fail;
-use super::serve::{self, Loaded, Status};
-use super::starter;
+use outflow_serve::{Loaded, Status, fail, serve};
 
 /// Runs the relay that a configuration describes
 ///
@@ -35,7 +32,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn run(self) -> ExitCode {
-        let from = match self.take_over.then(starter::line).transpose() {
+        let from = match self.take_over.then(outflow_serve::line).transpose() {
             Ok(from) => from,
             Err(error) => return fail(error),
         };
@@ -48,17 +45,8 @@ impl Run {
         {
             return fail(format!("{}: {error}", self.path.display()));
         }
-        // It has what this process has now.
-        let starter = starter::start();
-        let log = match serve::start_log(&config.log) {
-            Ok(log) => log,
-            Err(error) => return fail(error),
-        };
         let status = if self.status { Status::Line } else { Status::None };
-        if let Err(error) = starter {
-            tracing::warn!(%error, "the relay cannot be upgraded: its starter cannot be started");
-        }
         let loaded = Loaded { config, path: Some(self.path), allow_empty: self.allow_empty, from };
-        serve::until_ended(&log, loaded, outflow_fronts::all(), status, || Ok(()))
+        serve(loaded, outflow_fronts::all(), status, || Ok(()))
     }
 }

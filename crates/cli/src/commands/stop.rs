@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use outflow_config::{Invalid, Written, parse_duration};
+use outflow_serve::fail;
 use serde::{Deserialize, Serialize};
 
 use super::api::Api;
-use super::failure::fail;
 use super::progress;
 
 /// How often the relay is asked how far it is.

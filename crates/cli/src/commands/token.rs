@@ -9,9 +9,8 @@ use outflow_config::{Config, TokenRight};
 use outflow_engine::system::random_bytes;
 use outflow_rtsp::auth::{Algorithm, ha1};
 use outflow_rtsp::server::REALM;
+use outflow_serve::fail;
 use sha2::{Digest as _, Sha256};
-
-use super::failure::fail;
 
 /// Makes a token, and the table of the configuration that lets it in
 ///

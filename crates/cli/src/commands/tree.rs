@@ -7,10 +7,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use outflow_config::BitRate;
+use outflow_serve::fail;
 use serde::Deserialize;
 
 use super::api::Api;
-use super::failure::fail;
 
 /// Shows the live tree of relays: which relay takes which stream from which, at which level and rate
 ///

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use outflow_serve::fail;
 use serde::Deserialize;
 
 use super::api::Api;
-use super::failure::fail;
 
 /// How long an upgrade may take: the new process loads its configuration and plug-ins first.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test of processes")]
 
+mod clip;
 mod ends;
 mod pulled;
 mod through;

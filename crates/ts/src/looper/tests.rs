@@ -121,6 +121,24 @@ fn every_round_begins_with_a_datagram_of_its_own() {
 }
 
 #[test]
+fn another_one_goes_on_where_it_was() {
+    let clip = clip(10, 0, 16);
+    let mut player = TsLoop::new(clip.clone()).unwrap();
+    let mut out = BytesMut::new();
+    // Over many rounds, so that counters begin again.
+    for _ in 0..500 {
+        let mut other = TsLoop::new(clip.clone()).unwrap();
+        assert!(other.go_on_at(player.place()));
+        out.clear();
+        let due = player.next(&mut out);
+        let mut same = BytesMut::new();
+        assert_eq!(other.next(&mut same), due);
+        assert!(same == out, "at {:?}", player.place());
+    }
+    assert!(!player.go_on_at((0, clip.len() / PACKET_BYTES)), "it has no such packet");
+}
+
+#[test]
 fn sound_that_is_longer_makes_the_round_longer_by_whole_frames() {
     // 20 times 24 ms: 456 ms from first to last.
     let player = TsLoop::new(clip(10, 0, 20)).unwrap();

@@ -10,9 +10,9 @@ mod units;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use outflow_serve::fail;
 
 pub(super) use self::common::keys;
-use super::failure::fail;
 
 /// Sends and receives by the partial-order transport
 ///

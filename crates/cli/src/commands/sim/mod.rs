@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use outflow_serve::fail;
 use outflow_sim::plot::svg;
 use outflow_sim::study::{Point, Progress, Study, csv, json, set, words};
 use outflow_sim::{Outcome, Scenario};
 use serde_json::json;
 
-use super::failure::fail;
 use replay::Replay;
 
 /// Plays a scenario in virtual time, with the same code that relays live

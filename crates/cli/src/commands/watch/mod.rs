@@ -15,11 +15,11 @@ use outflow_client::measure::{Measure, Summary};
 use outflow_client::{AdapterSummary, Lower, Options, Subscription, subscribe};
 use outflow_media::Time;
 use outflow_poc_socket::Security;
+use outflow_serve::fail;
 use serde::Serialize;
 use tokio::signal::ctrl_c;
 use tokio::time::{interval, sleep};
 
-use super::failure::fail;
 use super::progress;
 use levels::{LevelArgs, Quality};
 use power::{EnergySummary, Power};

@@ -12,8 +12,7 @@ mod source;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-
-use super::failure::fail;
+use outflow_serve::fail;
 
 /// Codes video in 33 quality layers, sends it, and plays what arrives of it
 ///

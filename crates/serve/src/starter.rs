@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use outflow_handover::Line;
 use outflow_privilege::{serve_starter, start_starter};
 
-use super::failure::fail;
+use crate::failure::fail;
 
 /// The name.
 pub(crate) const NAME: &str = "outflow-starter";
@@ -22,7 +22,7 @@ const TAKE_OVER: &str = "--take-over";
 const WATCHDOG_PID: &str = "WATCHDOG_PID";
 
 /// Starts it. The file of this program is named now: one that is put in its place later is what it starts.
-pub(super) fn start() -> io::Result<()> {
+pub(crate) fn start() -> io::Result<()> {
     if std::process::id() == 1 {
         // With the first process of a container all others end: none could take its place.
         return Ok(());
@@ -63,7 +63,7 @@ fn cannot_start(path: &OsStr, error: &io::Error) {
 
 /// Of a relay that is to take over: the line to the one that runs, which is its standard input. From now on that is
 /// empty, so that no program that it starts has the line.
-pub(super) fn line() -> Result<Line, String> {
+pub fn line() -> Result<Line, String> {
     let of_no_relay =
         |error| format!("standard input leads to no relay ({error}): leave {TAKE_OVER} to `outflow upgrade`");
     let line = io::stdin().as_fd().try_clone_to_owned().and_then(Line::taken).map_err(of_no_relay)?;

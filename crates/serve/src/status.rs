@@ -11,7 +11,7 @@ const SPINNER: [char; 8] = ['⠁', '⠂', '⠄', '⡀', '⢀', '⠠', '⠐', '�
 const ONE_OF: usize = 20;
 
 /// Keeps the status line up to date.
-pub(super) async fn show(control: Control, log: Log) {
+pub(crate) async fn show(control: Control, log: Log) {
     let mut states = control.watch();
     // The first snapshot is older than the streams.
     if states.changed().await.is_err() {

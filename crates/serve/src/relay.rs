@@ -17,9 +17,8 @@ use signal_hook::iterator::Signals;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::helper;
-use super::status;
-use super::systemd::Systemd;
+use crate::systemd::Systemd;
+use crate::{fail, helper, starter, status};
 
 /// The status of a process that ends because something in it has failed (EX_SOFTWARE of sysexits.h).
 const FAILED: u8 = 70;
@@ -41,11 +40,31 @@ const SIGNAL_LOOK: Duration = Duration::from_millis(100);
 
 /// What is shown while the relay runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
+pub enum Status {
     /// Nothing but the log.
     None,
     /// A line that is kept up to date; where standard error is no terminal, one every ten seconds.
     Line,
+}
+
+/// Runs a relay with these protocols until a signal ends it. `ready` is called when it listens. To be called before other
+/// threads run.
+pub fn serve(
+    loaded: Loaded,
+    fronts: Vec<Arc<dyn Front>>,
+    status: Status,
+    ready: impl FnOnce() -> Result<(), String>,
+) -> ExitCode {
+    // It has what this process has now.
+    let starter = starter::start();
+    let log = match start_log(&loaded.config.log) {
+        Ok(log) => log,
+        Err(error) => return fail(error),
+    };
+    if let Err(error) = starter {
+        tracing::warn!(%error, "the relay cannot be upgraded: its starter cannot be started");
+    }
+    until_ended(&log, loaded, fronts, status, ready)
 }
 
 /// Gives up what no part of a relay needs, and starts to log to standard error, as configured. To be called before
@@ -53,7 +72,7 @@ pub(super) enum Status {
 ///
 /// # Errors
 /// The system refuses a thread or a descriptor, or does not let privileges be given up.
-pub(super) fn start_log(config: &LogConfig) -> Result<Log, String> {
+fn start_log(config: &LogConfig) -> Result<Log, String> {
     let helped = helper::start();
     outflow_privilege::confine().map_err(|error| error.to_string())?;
     let level = config.level.as_str();
@@ -69,18 +88,18 @@ pub(super) fn start_log(config: &LogConfig) -> Result<Log, String> {
 }
 
 /// What a relay begins with.
-pub(super) struct Loaded {
-    pub(super) config: Config,
+pub struct Loaded {
+    /// What it does.
+    pub config: Config,
     /// The file that it is from.
-    pub(super) path: Option<PathBuf>,
+    pub path: Option<PathBuf>,
     /// Whether that may say nothing when it is loaded again.
-    pub(super) allow_empty: bool,
+    pub allow_empty: bool,
     /// The relay with which it goes on, if it takes over from one.
-    pub(super) from: Option<Line>,
+    pub from: Option<Line>,
 }
 
-/// Runs a relay with these protocols until a signal ends it. `ready` is called when it listens.
-pub(super) fn until_ended(
+fn until_ended(
     log: &Log,
     loaded: Loaded,
     fronts: Vec<Arc<dyn Front>>,
@@ -334,11 +353,12 @@ mod tests {
     fn a_relay_of_which_a_task_panics_ends_with_the_reason_and_a_status_that_says_so() {
         let written = tempfile::NamedTempFile::new().expect("a file");
         let log = Log::to(written.reopen().expect("the same file"), false).expect("started");
-        let text = "[listen]\nhttp = \"off\"\nrtsp = \"off\"\nrtp_ports = \"46900-46999\"\n";
-        let config = Config::parse(text, "test", &outflow_fronts::protocols());
+        let fronts: Vec<Arc<dyn Front>> = vec![Arc::new(Mistaken)];
+        let text = "[listen]\nrtp_ports = \"46900-46999\"\n";
+        let config = Config::parse(text, "test", &outflow_control::protocols(&fronts));
         let config = config.unwrap_or_else(|errors| panic!("{errors}"));
         let loaded = Loaded { config, path: None, allow_empty: false, from: None };
-        let code = until_ended(&log, loaded, vec![Arc::new(Mistaken)], Status::None, || Ok(()));
+        let code = until_ended(&log, loaded, fronts, Status::None, || Ok(()));
         assert_eq!(code, ExitCode::from(FAILED));
         let text = std::fs::read_to_string(written.path()).expect("it was written");
         assert!(text.contains("Mistaken has ended (a panic: on purpose)"), "{text}");

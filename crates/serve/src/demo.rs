@@ -2,12 +2,15 @@
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use outflow_config::{Config, Log, LogLevel};
+use outflow_control::Front;
 
-use super::failure::fail;
-use super::serve::{self, Loaded, Status};
+use crate::failure::fail;
+use crate::relay::{Loaded, Status, serve};
+use crate::starter;
 
 /// Runs a relay with a built-in live source, to look at and to play with
 ///
@@ -17,21 +20,30 @@ use super::serve::{self, Loaded, Status};
 #[command(
     after_help = "Examples:\n  outflow demo\n  outflow demo --http 127.0.0.1:9090 --rtsp 127.0.0.1:9554"
 )]
-pub(crate) struct Demo {
+pub struct Demo {
     /// Address for HTTP: streams, status page, API, metrics
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     http: SocketAddr,
     /// Address for RTSP
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8554")]
     rtsp: SocketAddr,
+    /// Go on with what another relay did, which is at the other end of standard input
+    #[arg(long, hide = true)]
+    take_over: bool,
 }
 
 /// The clip, and a stream that takes a publisher.
 const STREAMS: &str = "[streams.demo]\nsource = \"demo://\"\n[streams.live]\n";
 
 impl Demo {
-    pub(crate) fn run(self) -> ExitCode {
-        let mut config = match Config::parse(STREAMS, "outflow demo", &outflow_fronts::protocols()) {
+    /// Runs a relay with these protocols.
+    pub fn run(self, fronts: Vec<Arc<dyn Front>>) -> ExitCode {
+        let from = match self.take_over.then(starter::line).transpose() {
+            Ok(from) => from,
+            Err(error) => return fail(error),
+        };
+        let protocols = outflow_control::protocols(&fronts);
+        let mut config = match Config::parse(STREAMS, "outflow demo", &protocols) {
             Ok(config) => config,
             Err(mistakes) => return fail(mistakes),
         };
@@ -39,14 +51,11 @@ impl Demo {
         config.listen.set("rtsp", Some(self.rtsp));
         // What happens is seen in the status line; the log tells only what is wrong.
         config.log = Log { level: LogLevel::Error, ..Log::default() };
-        let log = match serve::start_log(&config.log) {
-            Ok(log) => log,
-            Err(error) => return fail(error),
-        };
-        let welcome =
-            || print(&self.welcome()).map_err(|e| format!("standard output cannot be written: {e}"));
-        let loaded = Loaded { config, path: None, allow_empty: false, from: None };
-        serve::until_ended(&log, loaded, outflow_fronts::all(), Status::Line, welcome)
+        // Where it goes on with another, that has said it.
+        let welcome = if self.take_over { String::new() } else { self.welcome() };
+        let welcome = || print(&welcome).map_err(|e| format!("standard output cannot be written: {e}"));
+        let loaded = Loaded { config, path: None, allow_empty: false, from };
+        serve(loaded, fronts, Status::Line, welcome)
     }
 
     fn welcome(&self) -> String {
@@ -93,6 +102,7 @@ mod tests {
         let demo = Demo {
             http: "0.0.0.0:1234".parse().expect("address"),
             rtsp: "[::]:99".parse().expect("address"),
+            take_over: false,
         };
         let welcome = demo.welcome();
         assert!(welcome.contains("http://127.0.0.1:1234/demo.ts"), "{welcome}");

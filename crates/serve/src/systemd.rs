@@ -16,7 +16,7 @@ const TIMES_A_PERIOD: u32 = 3;
 
 /// The way to systemd, if it has started this process and wants to be told.
 #[derive(Debug, Default)]
-pub(super) struct Systemd {
+pub(crate) struct Systemd {
     socket: Option<UnixDatagram>,
     /// It ends a relay that it has not heard of for so long.
     watchdog: Option<Duration>,
@@ -24,7 +24,7 @@ pub(super) struct Systemd {
 
 impl Systemd {
     /// What the environment of this process says.
-    pub(super) fn of_environment() -> Self {
+    pub(crate) fn of_environment() -> Self {
         let Some(path) = env::var_os("NOTIFY_SOCKET") else { return Self::default() };
         match connected(&path) {
             Ok(socket) => Systemd { socket: Some(socket), watchdog: watchdog() },
@@ -36,19 +36,19 @@ impl Systemd {
     }
 
     /// Whether it takes another process for the relay when it is told so.
-    pub(super) fn follows(&self) -> bool {
+    pub(crate) fn follows(&self) -> bool {
         self.socket.is_some()
     }
 
     /// Says it. If systemd does not take it at once, it is left out.
-    pub(super) fn say(&self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         if let Some(socket) = &self.socket {
             let _ = socket.send(text.as_bytes());
         }
     }
 
     /// Says that the relay goes on, as long as its heartbeats say so.
-    pub(super) async fn watch(self: Arc<Self>, control: Control) {
+    pub(crate) async fn watch(self: Arc<Self>, control: Control) {
         let Some(period) = self.watchdog else { return };
         let mut ticks = tokio::time::interval(period / TIMES_A_PERIOD);
         loop {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// Says on standard error what went wrong. The command ends with status 1; mistakes in its
 /// arguments end it with 2.
-pub(crate) fn fail(what: impl std::fmt::Display) -> ExitCode {
+pub fn fail(what: impl std::fmt::Display) -> ExitCode {
     // If that cannot be written, the status says it.
     let _ = writeln!(std::io::stderr(), "{what}");
     ExitCode::FAILURE

@@ -13,7 +13,7 @@ use outflow_socket::{choose_multicast_table, force_buffer};
 pub(crate) const NAME: &str = "outflow-helper";
 
 /// Starts it, if this process has what it is for.
-pub(super) fn start() -> io::Result<()> {
+pub(crate) fn start() -> io::Result<()> {
     start_helper(Command::new("/proc/self/exe").arg0(NAME))
 }
 
