@@ -6,8 +6,9 @@
 //! resident memory, descriptors, entries of the kernel's tables (BPF maps) that are not blank. For both looks all leave
 //! that come and go.
 //!
-//! Faults are those of `labs/chaos` without those that end the relay: another process begins with nothing. Should a
-//! fault leave damage, all are started again (`restarts`), and growth is counted from that moment on.
+//! Faults are those of `labs/chaos` without those that end the process: the relay recovers from one a minute by another
+//! process, and what is started after that begins with nothing. Should a fault leave damage, all are started again
+//! (`restarts`), and growth is counted from that moment on.
 
 mod holds;
 mod life;
