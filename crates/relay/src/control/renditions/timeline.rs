@@ -12,6 +12,9 @@ use outflow_packet::receive::ticks;
 const APART_PARTS: u32 = 50;
 /// Frames that begin within this part of a second begin at the same time.
 const AT_ONCE_PARTS: u32 = 25;
+/// Timestamps that are further apart than this many seconds have jumped. By less, an encoder may have come to lag within
+/// two groups of pictures: it is known then how much it lagged before them.
+const JUMP_SECONDS: u32 = 10;
 
 /// How the timestamps of the main tracks of renditions are changed.
 #[derive(Debug, Default)]
@@ -115,7 +118,7 @@ impl Timeline {
         let shift = line.shift.filter(near).unwrap_or(wanted);
         let behind = self.behind(rendition, timestamp.wrapping_add(shift));
         // Not where the timestamps of a rendition have jumped.
-        let behind = if self.is_within(behind, 1) { behind } else { 0 };
+        let behind = if behind <= self.clock_rate.saturating_mul(JUMP_SECONDS) { behind } else { 0 };
         self.lines[rendition].shift = Some(shift.wrapping_add(behind));
     }
 
@@ -198,5 +201,62 @@ mod tests {
             }
         }
         assert!((1..=90_000 / APART_PARTS + 100).contains(&apart), "{apart}");
+    }
+
+    /// A rendition's encoder: how long it takes for a frame, beside the time between two, in ms.
+    type Encoder = fn(u64) -> f64;
+
+    /// Renditions of 25 frames a second, with a key frame every 12, that come as their encoders are done with frames,
+    /// for so many seconds. Calls with the lines, what came and its shifted timestamp.
+    fn encode(encoders: &[Encoder], seconds: f64, mut each: impl FnMut(&Timeline, usize, Stamp, u32)) {
+        let mut timeline = Timeline::new(90_000, encoders.len());
+        // When each is done with its next frame, and which that is.
+        let mut next: Vec<(f64, u64)> = encoders.iter().map(|takes| (takes(0), 0)).collect();
+        loop {
+            let first =
+                (0..next.len()).min_by(|a, b| next[*a].0.total_cmp(&next[*b].0)).expect("there are some");
+            let (at, frame) = next[first];
+            if at > seconds * 1000.0 {
+                return;
+            }
+            let takes = encoders[first](frame + 1);
+            // A frame is there at its time, and encoded when the one before is.
+            next[first] = (at.max((frame + 1) as f64 * 40.0) + takes, frame + 1);
+            let (arrived, timestamp) = (Time::from_millis(1000 + at as u64), (frame * FRAME) as u32);
+            let stamp = Stamp { arrived, timestamp, first: true, opens: frame % 12 == 0 };
+            let shifted = timestamp.wrapping_add(timeline.shift(first, stamp));
+            each(&timeline, first, stamp, shifted);
+        }
+    }
+
+    #[test]
+    fn receivers_can_change_at_each_key_frame_however_slow_the_encoders_are() {
+        let encoders: [Encoder; 3] = [|_| 130.0, |frame| if frame % 12 == 0 { 80.0 } else { 47.0 }, |_| 1.0];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+            let mut newest = [None::<u32>; 3];
+            encode(&order.map(|at| encoders[at]), 120.0, |timeline, rendition, stamp, shifted| {
+                if stamp.opens {
+                    for other in newest.iter().flatten() {
+                        let late = other.wrapping_sub(shifted).cast_signed();
+                        let at = stamp.arrived;
+                        assert!(
+                            timeline.is_at_once(late),
+                            "{order:?}, {rendition} at {at:?}: {late} ticks late"
+                        );
+                    }
+                }
+                newest[rendition] = Some(shifted);
+            });
+        }
+    }
+
+    #[test]
+    fn timestamps_run_no_faster_because_key_frames_take_longer() {
+        let encoders: [Encoder; 2] = [|frame| if frame % 12 == 0 { 15.0 } else { 3.0 }, |_| 2.0];
+        let mut apart = 0;
+        encode(&encoders, 3600.0, |_, _, stamp, shifted| {
+            apart = apart.max(shifted.wrapping_sub(stamp.timestamp).cast_signed().unsigned_abs());
+        });
+        assert!(apart <= 90_000 / APART_PARTS + 3_600, "{apart} ticks");
     }
 }
