@@ -102,13 +102,19 @@ fn players_change(paths: &Paths, relay: &Relay, inputs: &[String]) -> Result<()>
         let playing = widths(input).within(&paths.players).start()?;
         let (path, mut shown) = (player(relay)?, vec![640]);
         for (level, width) in [(3, 160), (1, 640), (2, 320)] {
-            has_shown(&playing, &shown)?;
+            has_shown(&playing, &shown).or_else(|error| told(relay, error))?;
             relay.patch(&path, &json!({ "level": level }))?;
             shown.push(width);
         }
-        has_shown(&playing, &shown)?;
+        has_shown(&playing, &shown).or_else(|error| told(relay, error))?;
     }
     Ok(())
+}
+
+/// What a relay says of the stream and of its players, along with an error.
+fn told(relay: &Relay, error: anyhow::Error) -> Result<()> {
+    let (stream, players) = (relay.stream("cam")?, relay.json("/api/v1/receivers?stream=cam")?);
+    Err(error.context(format!("the relay says {stream:#}, and of players {players:#}")))
 }
 
 fn by_rtsp(transport: &str) -> String {
