@@ -2,7 +2,8 @@
 
 use core::time::Duration;
 
-/// How long it may take to make the services of a stream. Others are refused.
+/// How long it may take to make the services of a stream, all plug-ins together. They are waited for no longer, and
+/// refused.
 pub const MAKE_TIME_MAX: Duration = Duration::from_secs(305);
 
 /// Lanes that an element works in at a time. A configuration with more is refused.

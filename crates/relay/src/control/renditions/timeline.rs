@@ -12,8 +12,8 @@ use outflow_packet::receive::ticks;
 const APART_PARTS: u32 = 50;
 /// Frames that begin within this part of a second begin at the same time.
 const AT_ONCE_PARTS: u32 = 25;
-/// Timestamps that are further apart than this many seconds have jumped. By less, an encoder may have come to lag within
-/// two groups of pictures: it is known then how much it lagged before them.
+/// Timestamps that are further apart than this many seconds have jumped. An encoder that is too slow may be apart by
+/// less: how much it lags is known of the group of pictures before, and it has lagged more since.
 const JUMP_SECONDS: u32 = 10;
 
 /// How the timestamps of the main tracks of renditions are changed.
@@ -206,8 +206,8 @@ mod tests {
     /// A rendition's encoder: how long it takes for a frame, beside the time between two, in ms.
     type Encoder = fn(u64) -> f64;
 
-    /// Renditions of 25 frames a second, with a key frame every 12, that come as their encoders are done with frames,
-    /// for so many seconds. Calls with the lines, what came and its shifted timestamp.
+    /// Plays renditions of 25 frames a second for so many seconds, with a key frame every 12; a frame comes when its
+    /// encoder is done with it. `each` gets the timeline, the rendition, what came of it, and the shifted timestamp.
     fn encode(encoders: &[Encoder], seconds: f64, mut each: impl FnMut(&Timeline, usize, Stamp, u32)) {
         let mut timeline = Timeline::new(90_000, encoders.len());
         // When each is done with its next frame, and which that is.
