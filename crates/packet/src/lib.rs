@@ -9,6 +9,7 @@ pub mod limits;
 mod packet;
 mod parse;
 pub mod receive;
+mod sender_report;
 mod tracks;
 
 pub use drops::{DropReason, Drops};
@@ -16,4 +17,5 @@ pub use layers::{Level, MaxLayer, NoLevel};
 pub use packet::{Packet, Parsed};
 pub use parse::{LayersShown, Parser, image_tag};
 pub use receive::{Incoming, Receive, SavedReceive};
+pub use sender_report::{Anchor, ReportClock};
 pub use tracks::TrackMask;

@@ -1,10 +1,9 @@
 //! What the owner of a stream hands to its replicas.
 
 use outflow_media::Format;
-use outflow_packet::Parsed;
+use outflow_packet::{Parsed, ReportClock};
 
 use crate::schedule::Counters;
-use crate::send::ReportClock;
 
 /// What a replica is handed, in order.
 #[derive(Debug, Clone)]

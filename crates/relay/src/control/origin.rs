@@ -1,9 +1,9 @@
 //! What a stream knows of what it carries, and of its senders.
 
 use outflow_media::{Format, Time};
+use outflow_packet::ReportClock;
 
 use super::handed::TrackClock;
-use crate::send::ReportClock;
 
 /// The format of a stream, and the senders of its tracks.
 #[derive(Debug)]

@@ -4,11 +4,9 @@ use bytes::Bytes;
 use minicbor::{Decode, Encode};
 use outflow_graph::SavedElement;
 use outflow_media::{Format, Time, Track};
-use outflow_packet::SavedReceive;
 use outflow_packet::limits::TRACKS_MAX;
+use outflow_packet::{Anchor, ReportClock, SavedReceive};
 use outflow_rtp::save::SavedTrack;
-
-use crate::send::{Anchor, ReportClock};
 
 /// What came in, as far as receivers still get it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

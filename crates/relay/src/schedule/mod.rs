@@ -35,4 +35,4 @@ pub use share::Share;
 pub use sink::{Place, Sink, Sinks};
 pub use spec::{Encapsulation, Priority, SinkSpec, Timing, Transport};
 pub(crate) use splice::{Entered, Splice};
-pub use start_point::StartPoint;
+pub use start_point::{StartPoint, align};

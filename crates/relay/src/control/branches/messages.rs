@@ -4,13 +4,13 @@
 use outflow_graph::{Graph, Message, Target, TrackTime};
 use outflow_media::Time;
 use outflow_packet::limits::TRACKS_MAX;
+use outflow_packet::{Anchor, ReportClock};
 
 use super::senders::Sender;
 use super::slot::{Made, What};
 use super::table::ORIGINAL;
 use crate::control::distribution::Distribution;
 use crate::control::levels::Levels;
-use crate::send::{Anchor, ReportClock};
 
 impl Distribution {
     /// Tells all services what the source tells.

@@ -2,9 +2,7 @@
 
 use outflow_graph::{Message, TrackTime};
 use outflow_media::{Format, Track};
-use outflow_packet::Parsed;
-
-use crate::send::{Anchor, ReportClock};
+use outflow_packet::{Anchor, Parsed, ReportClock};
 
 /// The sender of a track of a branch, and its clock.
 #[derive(Debug, Clone, Copy)]

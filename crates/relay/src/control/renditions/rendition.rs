@@ -1,7 +1,7 @@
 //! The renditions of a stream: what each carries, whether it is there, and how its packets become the stream's.
 
 use outflow_media::{Format, Time, Track};
-use outflow_packet::{DropReason, Level, Parsed};
+use outflow_packet::{DropReason, Level, Parsed, ReportClock};
 
 use super::fit::Fit;
 use super::switch::{KeyFrame, Switch};
@@ -10,7 +10,6 @@ use crate::buffer::Seq;
 use crate::control::handed::TrackClock;
 use crate::control::origin::Origin;
 use crate::limits::RENDITION_AWAITED;
-use crate::send::ReportClock;
 
 /// The renditions of a stream.
 #[derive(Debug)]

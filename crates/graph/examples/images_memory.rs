@@ -1,5 +1,5 @@
 //! What the ways to use memory cost, see `Memory`: time for a frame, and the longest that a batch of
-//! packets takes: a gathered frame's, which its last packet waits for. `cargo run --release -p outflow-relay --example images_memory`.
+//! packets takes: a gathered frame's, which its last packet waits for. `cargo run --release -p outflow-graph --example images_memory`.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "it measures times")]
 

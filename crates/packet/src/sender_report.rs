@@ -1,14 +1,8 @@
 //! The clock behind RTCP sender reports (RFC 3550, section 6.4.1): which wall-clock time belongs
 //! to which RTP timestamp of a track.
 
+use crate::receive::ticks;
 use outflow_media::Time;
-use outflow_packet::receive::ticks;
-
-use crate::schedule::StartPoint;
-
-/// Tracks that begin further apart than that do not belong to one timeline: their sender's clocks
-/// make no sense.
-const APART_MAX_SECONDS: u64 = 10;
 
 /// A moment of which both times are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +87,7 @@ impl ReportClock {
     }
 
     /// Whether the source began again, and no packet of it came since.
-    pub(crate) fn is_restarted(&self) -> bool {
+    pub fn is_restarted(&self) -> bool {
         self.restarted
     }
 
@@ -104,8 +98,13 @@ impl ReportClock {
         self.held = None;
     }
 
-    /// NTP time of an RTP timestamp near the present.
-    fn ntp_of(&self, rtp: u32) -> Option<u64> {
+    /// Ticks a second of the track's clock.
+    pub fn clock_rate(&self) -> u32 {
+        self.clock_rate
+    }
+
+    /// NTP time of an RTP timestamp near the present; `None` before the first packet.
+    pub fn ntp_of(&self, rtp: u32) -> Option<u64> {
         let anchor = self.anchor?;
         let ticks = i64::from(rtp.wrapping_sub(anchor.rtp).cast_signed());
         Some(anchor.ntp.wrapping_add_signed((ticks << 32).checked_div(i64::from(self.clock_rate))?))
@@ -122,26 +121,6 @@ impl ReportClock {
 
     fn ntp(&self, now: Time) -> u64 {
         self.ntp_at_zero.wrapping_add(((u128::from(now.as_nanos()) << 32) / 1_000_000_000) as u64)
-    }
-}
-
-/// Sets the timestamps of tracks back to that of the earliest of them: RTP-Info tells the RTP
-/// timestamps of one moment (RFC 2326, section 12.33).
-pub fn align(points: &mut [StartPoint], clock: impl Fn(u8) -> Option<ReportClock>) {
-    let of = |point: &StartPoint| {
-        let clock = clock(point.track)?;
-        Some((clock, clock.ntp_of(point.timestamp)?))
-    };
-    let Some(earliest) = points.iter().filter_map(|point| of(point).map(|(_, ntp)| ntp)).min() else {
-        return;
-    };
-    for point in points {
-        let Some((clock, ntp)) = of(point) else { continue };
-        let later = ntp - earliest;
-        if later >> 32 < APART_MAX_SECONDS {
-            let ticks = (u128::from(later) * u128::from(clock.clock_rate)) >> 32;
-            point.timestamp = point.timestamp.wrapping_sub(ticks as u32);
-        }
     }
 }
 
@@ -181,27 +160,5 @@ mod tests {
         assert_eq!(clock.at(Time::from_millis(500)).map(|a| a.rtp), Some(5_000 + 45_000), "the old timeline");
         clock.packet(Time::from_millis(500), 70 + 50_000, 50_000);
         assert_eq!(clock.at(Time::from_millis(500)).map(|a| (a.ntp, a.rtp)), Some((9 * SECOND_NTP, 50_070)));
-    }
-
-    #[test]
-    fn tracks_are_told_the_timestamps_of_one_moment() {
-        let (mut video, mut audio) = (ReportClock::new(90_000, 0), ReportClock::new(48_000, 0));
-        video.source_report(Time::ZERO, 7 * SECOND_NTP, 1_000, 0);
-        audio.source_report(Time::ZERO, 8 * SECOND_NTP, 2_000, 0);
-        let point = |track, timestamp| StartPoint { track, sequence: 9, timestamp };
-        let aligned = |video_at, audio_at| {
-            let mut points = [point(0, video_at), point(1, audio_at)];
-            align(&mut points, |track| [video, audio].get(usize::from(track)).copied());
-            points.map(|p| p.timestamp)
-        };
-        // Audio begins half a second after video.
-        assert_eq!(aligned(1_000 + 90_000, 2_000 + 24_000), [91_000, 2_000]);
-        // Video begins half a second after audio, both before their reports; numbers wrap.
-        let before = |stamp: u32, ticks| stamp.wrapping_sub(ticks);
-        let expected = [before(1_000, 90_000), before(2_000, 96_000)];
-        assert_eq!(aligned(before(1_000, 45_000), before(2_000, 96_000)), expected);
-        // An hour apart: whatever that is, it is no difference between tracks.
-        let apart = [1_000, 2_000 + 48_000 * 3_600];
-        assert_eq!(aligned(apart[0], apart[1]), apart);
     }
 }
