@@ -112,9 +112,15 @@ fn sink(control: &Control, stream: &str, receiver: &Receiver, delivery: &Deliver
         tracks: delivery.tracks(),
         priority: receiver.class.unwrap_or_else(|| priority_of(control, stream)),
         timing: receiver.timing.unwrap_or_else(|| control.stream_timing(stream)),
+        marks: is_routed(delivery),
         held: true,
         ..SinkSpec::new(delivery.encapsulation(), transport)
     }
+}
+
+/// Whether routers may be between that leave out what no receiver behind them wants.
+fn is_routed(delivery: &Delivery) -> bool {
+    matches!(delivery, Delivery::Datagrams(_, Ends::Configured(to)) if to.to.ip().is_multicast())
 }
 
 fn priority_of(control: &Control, stream: &str) -> Priority {

@@ -1,11 +1,13 @@
 //! A packet: its bytes, what they mean, and why it may be dropped.
 //!
 //! [`Receive`] brings what comes in into one form, a [`Parser`] gives it its tag. What comes of both is a
-//! [`Packet`], which all that follows only refers to.
+//! [`Packet`], which all that follows only refers to. [`gmc`] is what routers that know no format do with packets.
 
 pub mod drops;
+pub mod gmc;
 mod layers;
 pub mod limits;
+mod openings;
 mod packet;
 mod parse;
 pub mod receive;
@@ -14,6 +16,7 @@ mod tracks;
 
 pub use drops::{DropReason, Drops};
 pub use layers::{Level, MaxLayer, NoLevel};
+pub use openings::Openings;
 pub use packet::{Packet, Parsed};
 pub use parse::{LayersShown, Parser, image_tag};
 pub use receive::{Incoming, Receive, SavedReceive};

@@ -4,9 +4,9 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use outflow_media::{Kind, Tag, Time};
+use outflow_media::{Tag, Time};
 use outflow_packet::limits::TRACKS_MAX;
-use outflow_packet::{MaxLayer, Packet};
+use outflow_packet::{MaxLayer, Openings, Packet};
 
 use super::policy::{Load, Policy};
 use super::{Verdict, WhenFull};
@@ -68,8 +68,8 @@ pub struct Ring {
     keys: VecDeque<Seq>,
     /// The newest key frame has not come in whole yet.
     key_arriving: bool,
-    /// The frame of the newest key, if that is of an open group and only frames that reach past it came since.
-    open_key: Option<u32>,
+    /// Where all layers of the main track can be taken.
+    openings: Openings,
 }
 
 impl Ring {
@@ -88,7 +88,7 @@ impl Ring {
             frame_torn: [false; TRACKS_MAX],
             keys: VecDeque::new(),
             key_arriving: false,
-            open_key: None,
+            openings: Openings::default(),
         }
     }
 
@@ -211,24 +211,14 @@ impl Ring {
         }
         if tag.track == self.main_track {
             self.key_arriving = false;
-            self.open_key = self.open_key.filter(|key| *key != tag.frame);
+            self.openings.torn(tag);
             self.keys.pop_back_if(|key| *key >= start);
         }
     }
 
-    /// Whether all layers can be taken from this packet on, which is about to come: it shows that its frame is a
-    /// key frame of a closed group, or it is the first of a frame behind one of an open group that does not
-    /// need what was before that.
+    /// Whether all layers can be taken from this packet on, which is about to come ([`Openings::opens_all`]).
     pub fn opens_all(&self, tag: &Tag) -> bool {
-        if tag.track != self.main_track {
-            return false;
-        }
-        let is_behind = self.open_key.is_some_and(|key| {
-            let since = tag.frame.wrapping_sub(key);
-            // What a frame needs is known with its first slice; what comes before that is for all.
-            since > 0 && tag.kind != Kind::Header && tag.needs.distances().all(|back| back <= since)
-        });
-        is_behind || (tag.key && tag.opens)
+        tag.track == self.main_track && self.openings.opens_all(tag)
     }
 
     /// Adds a packet. Returns the position of the first packet of its frame, if this packet made
@@ -251,7 +241,7 @@ impl Ring {
             Entry { packet, rtp_header, starts_key: false, opens_all: is_behind, preamble: None, begins };
         self.entries.push_back(entry);
         if is_behind {
-            self.open_key = None;
+            self.openings.opened();
         }
         let track = usize::from(tag.track) % TRACKS_MAX;
         if tag.first {
@@ -295,7 +285,7 @@ impl Ring {
         if !is_main {
             return None;
         }
-        self.open_key = (!tag.opens).then_some(tag.frame);
+        self.openings.key(tag);
         let entry = &mut self.entries[index];
         entry.preamble = preamble();
         self.keys.push_back(start);
@@ -321,7 +311,7 @@ impl Ring {
     pub fn break_off(&mut self) {
         self.keys.clear();
         self.key_arriving = false;
-        self.open_key = None;
+        self.openings.opened();
         self.frame_start = [self.head(); TRACKS_MAX];
     }
 

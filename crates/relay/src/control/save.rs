@@ -120,6 +120,7 @@ impl State {
             newest_sequence: of_branch.and_then(|branch| branch.newest_sequence()),
             ts_level: slot.and_then(|slot| slot.level()).map(|(_, level)| level.save()),
             frames_since: sink.came_at.zip(frames).map(|(frame, frames)| frames.since(frame)),
+            marks: spec.marks.then_some(true),
         }
     }
 

@@ -3,6 +3,7 @@
 mod back;
 mod feedback;
 mod links;
+mod marks;
 mod save;
 mod services;
 mod share;
@@ -12,6 +13,7 @@ use core::time::Duration;
 use bytes::{Bytes, BytesMut};
 use outflow_media::{Format, Time, Track};
 use outflow_packet::DropReason;
+use outflow_packet::gmc::Mark;
 use outflow_rtp::{PlainHeader, RtpHeader};
 
 use super::*;
@@ -48,6 +50,8 @@ struct Bench {
     feedback: Vec<Feedback>,
     /// Sequence numbers sent, by sink.
     sent: Vec<Vec<u16>>,
+    /// What these packets say of themselves.
+    said: Vec<Vec<Option<Mark>>>,
 }
 
 impl Bench {
@@ -65,6 +69,7 @@ impl Bench {
             reports: Vec::new(),
             feedback: Vec::new(),
             sent: vec![Vec::new(); 16],
+            said: vec![Vec::new(); 16],
         }
     }
 
@@ -100,6 +105,8 @@ impl Bench {
                     for (_, entry, _) in self.stream.packets(&order, crate::Share::WHOLE) {
                         let header = RtpHeader::new_checked(&entry.packet.bytes).expect("RTP");
                         members.iter().for_each(|key| self.sent[key.0].push(header.sequence()));
+                        let mark = Mark::read(&entry.packet.bytes);
+                        members.iter().for_each(|key| self.said[key.0].push(mark));
                     }
                 }
                 Output::Event(event) => self.events.push(event),

@@ -96,6 +96,9 @@ pub struct SavedSink {
     /// The frame at which it came to that, by how many frames there were since.
     #[n(26)]
     pub frames_since: Option<u32>,
+    /// Its packets say what they are.
+    #[n(27)]
+    pub marks: Option<bool>,
 }
 
 /// A level of a transport stream, as another process has made it up to now.
@@ -169,6 +172,7 @@ impl SavedSink {
             view,
             level: level(self.level)?,
             encapsulation: if self.by_rtp { Encapsulation::Rtp } else { Encapsulation::Ts },
+            marks: self.marks.unwrap_or(false),
             transport: if self.by_stream { Transport::Stream } else { Transport::Datagram },
             tracks: TrackMask(self.tracks),
             priority: priority

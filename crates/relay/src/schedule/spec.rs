@@ -62,6 +62,8 @@ pub struct SinkSpec {
     pub level: Level,
     /// What its packets are on the wire.
     pub encapsulation: Encapsulation,
+    /// Its RTP packets say what they are ([`outflow_packet::gmc`]): routers are between that leave some out.
+    pub marks: bool,
     /// How it is reached.
     pub transport: Transport,
     /// Which tracks it wants. A transport stream counts as track 0.
@@ -87,6 +89,7 @@ impl SinkSpec {
             view: View::default(),
             level: Level::BEST,
             encapsulation,
+            marks: false,
             transport,
             tracks: TrackMask::ALL,
             priority: Priority::Normal,

@@ -89,7 +89,7 @@ impl Distribution {
                 self.branches.keep_drops(&chain);
                 self.left_branch(now, base);
             }
-            Made::Level { base, .. } => self.left_branch(now, base),
+            Made::Marked { base, .. } | Made::Level { base, .. } => self.left_branch(now, base),
         }
     }
 

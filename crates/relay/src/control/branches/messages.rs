@@ -73,6 +73,12 @@ impl Distribution {
                 Made::Derived { base, chain, .. } if *base == index => {
                     chain.tell(now, message, &mut |_, _| {}, &mut |_, message| further.push((at, message)));
                 }
+                Made::Marked { base, marks } if *base == index => {
+                    if let Message::Break = message {
+                        marks.break_off();
+                    }
+                    further.push((at, message));
+                }
                 Made::Level { base, .. } if *base == index => further.push((at, message)),
                 _ => {}
             }
@@ -95,7 +101,9 @@ impl Distribution {
                 return self.origin.as_ref()?.sender(track);
             }
             Made::Declared(_) => Some(ORIGINAL),
-            Made::Derived { base, what: What::View(_), .. } | Made::Level { base, .. } => Some(base),
+            Made::Derived { base, what: What::View(_), .. }
+            | Made::Marked { base, .. }
+            | Made::Level { base, .. } => Some(base),
             Made::Derived { what: What::Ts, .. } => None,
         };
         let sender = slot.senders.get(track);

@@ -5,6 +5,7 @@ use outflow_graph::{
 };
 use outflow_media::{Format, Time, Track};
 use outflow_packet::Parsed;
+use outflow_packet::gmc::Marks;
 
 use super::services::Services;
 use super::slot::{Made, Slot, What};
@@ -215,6 +216,23 @@ impl Distribution {
         Some(insert_derived(self, now, (base, what, chain), format, told))
     }
 
+    /// The slot of another one's packets that say what they are; it begins with what the ring of that holds.
+    fn marked(&mut self, now: Time, of: usize) -> Option<usize> {
+        let is_it = |slot: &Slot| matches!(slot.made, Made::Marked { base, .. } if base == of);
+        if let Some(known) = self.branches.find(is_it) {
+            return Some(known);
+        }
+        let format = self.branch_format(of)?.clone();
+        let ring = self.ring(format.main_track());
+        let mut marks = Marks::new(&format);
+        let held = self.held(of).into_iter().map(|parsed| marks.mark(parsed)).collect::<Vec<_>>();
+        let made = Made::Marked { base: of, marks };
+        let index = self.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));
+        held.into_iter().for_each(|parsed| self.push_to(now, index, parsed));
+        self.clocks_of(of).into_iter().for_each(|clock| self.tell_branch(now, index, clock));
+        Some(index)
+    }
+
     /// Adds a branch, in the first free place.
     pub(in crate::control) fn insert(&mut self, make: impl FnOnce(usize) -> Slot) -> usize {
         let index = self.branches.insert(make);
@@ -248,6 +266,10 @@ pub(in crate::control) fn whole_for(out: &mut Distribution, now: Time, spec: &Si
     };
     match (spec.encapsulation, out.branch_format(base)?) {
         (Encapsulation::Ts, Format::Rtp(_)) => out.derived(now, base, What::Ts),
+        // Levels of renditions are none of their layers.
+        (Encapsulation::Rtp, Format::Rtp(_)) if spec.marks && out.renditions.is_none() => {
+            out.marked(now, base)
+        }
         _ => Some(base),
     }
 }
@@ -313,7 +335,7 @@ fn insert_derived(
 /// The tracks that have a place in what a branch is made of, and none in it.
 fn left_out<'a>(slot: &'a Slot, services: &'a Services) -> &'a [String] {
     match &slot.made {
-        Made::Original | Made::Rendition | Made::Level { .. } => &[],
+        Made::Original | Made::Rendition | Made::Marked { .. } | Made::Level { .. } => &[],
         Made::Derived { chain, .. } => chain.exit_left_out(0),
         Made::Declared(id) => services.left_out(*id),
     }

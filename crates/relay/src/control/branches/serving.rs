@@ -63,18 +63,25 @@ impl Distribution {
         is_key
     }
 
-    /// Puts a packet into a branch, before those that are made of it by a chain, and behind them those that are
-    /// levels of it.
+    /// Puts a packet into a branch, before those that are made of it, and behind them those that are levels of it.
     pub(in crate::control) fn push_to(&mut self, now: Time, index: usize, parsed: Parsed) {
-        for (_, slot) in self.branches.slots_mut() {
-            if let Made::Derived { base, chain, .. } = &mut slot.made
-                && *base == index
-            {
-                chain.enter(parsed.clone());
-                self.services.chain_waits();
+        let mut marked = None;
+        for (at, slot) in self.branches.slots_mut() {
+            match &mut slot.made {
+                Made::Derived { base, chain, .. } if *base == index => {
+                    chain.enter(parsed.clone());
+                    self.services.chain_waits();
+                }
+                Made::Marked { base, marks } if *base == index => {
+                    marked = Some((at, marks.mark(parsed.clone())));
+                }
+                _ => {}
             }
         }
         into_branch(self, now, index, parsed, true);
+        if let Some((at, parsed)) = marked {
+            self.push_to(now, at, parsed);
+        }
     }
 }
 

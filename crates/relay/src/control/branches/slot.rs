@@ -2,6 +2,7 @@
 
 use outflow_graph::{GoesOn, Graph, View};
 use outflow_media::{Format, Time};
+use outflow_packet::gmc::Marks;
 
 use super::senders::Senders;
 use crate::control::levels::{TsLevelBranch, TsLevels};
@@ -35,6 +36,8 @@ pub(in crate::control) enum Made {
     Declared(BranchId),
     /// A chain of its own, from the packets of another branch.
     Derived { base: usize, what: What, chain: Box<Graph> },
+    /// The packets of another branch, which say what they are.
+    Marked { base: usize, marks: Marks },
     /// The filter, from the packets of another branch that is a transport stream.
     Level { base: usize, level: Box<TsLevelBranch> },
 }
@@ -84,13 +87,17 @@ impl Slot {
     pub(super) fn chain(&self) -> Option<&Graph> {
         match &self.made {
             Made::Derived { chain, .. } => Some(chain),
-            Made::Original | Made::Rendition | Made::Declared(_) | Made::Level { .. } => None,
+            Made::Original
+            | Made::Rendition
+            | Made::Declared(_)
+            | Made::Marked { .. }
+            | Made::Level { .. } => None,
         }
     }
 
     pub(super) fn base(&self) -> Option<usize> {
         match self.made {
-            Made::Derived { base, .. } | Made::Level { base, .. } => Some(base),
+            Made::Derived { base, .. } | Made::Marked { base, .. } | Made::Level { base, .. } => Some(base),
             Made::Original | Made::Rendition | Made::Declared(_) => None,
         }
     }

@@ -1,0 +1,44 @@
+//! Tracks of plain sources: their packets say what they are by their format, which a session description tells.
+
+use outflow_media::Track;
+use outflow_rtp::payload::RtpReader;
+
+use super::mark::Mark;
+use crate::Openings;
+use crate::limits::TRACKS_MAX;
+
+/// Tracks of a group, by the ports that they go to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Described(Vec<(u16, Track)>);
+
+impl Described {
+    /// A track goes to this port. Of one that is encrypted no packet can be left out: numbers are signed (RFC 3711,
+    /// section 3.1). Nor is there room for more than [`TRACKS_MAX`].
+    pub fn add(&mut self, port: u16, track: Track) {
+        if !track.codec.is_srtp() && self.0.len() < TRACKS_MAX {
+            self.0.push((port, track));
+        }
+    }
+
+    /// What reads the packets of this payload type that go to a port.
+    pub(super) fn reader(&self, port: u16, payload_type: u8) -> Option<Box<Reader>> {
+        let is_it = |(at, track): &&(u16, Track)| (*at, track.payload_type) == (port, payload_type);
+        let (_, track) = self.0.iter().find(is_it)?;
+        Some(Box::new(Reader { reader: RtpReader::new(0, track), openings: Openings::default() }))
+    }
+}
+
+/// Reads the packets of a track.
+#[derive(Debug)]
+pub(super) struct Reader {
+    reader: RtpReader,
+    openings: Openings,
+}
+
+impl Reader {
+    /// What a packet would say of itself.
+    pub(super) fn read(&mut self, packet: &[u8]) -> Option<Mark> {
+        let tag = self.reader.read(packet).ok()?;
+        Mark::of(&tag, self.openings.comes(&tag))
+    }
+}
