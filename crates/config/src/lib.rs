@@ -80,5 +80,5 @@ pub use source::{SourceUrl, UdpSource};
 pub use stream::{ContextChoice, Priority, StreamConfig, Takeover, WhenFull};
 pub use trusted_url::TrustedUrl;
 pub use units::{BitRate, ByteSize, Share, Written, parse_duration};
-pub use value::{Fault, Given, Text, Value, first, type_fault, word};
+pub use value::{Fault, Files, Given, Text, Value, first, type_fault, word};
 pub use vocabulary::{Scheme, SectionKeys, Vocabulary};

@@ -159,6 +159,20 @@ impl Text for PathBuf {
     }
 }
 
+/// Names of files.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Files(pub Vec<PathBuf>);
+
+impl Value for Files {
+    fn read(given: &Given<'_>) -> Result<Self, Fault> {
+        list(given, "a list of files", "[\"clip.sdp\"]").map(Files)
+    }
+
+    fn beside(&mut self, file: &Path) {
+        self.0.iter_mut().for_each(|path| Text::beside(path, file));
+    }
+}
+
 impl Value for Vec<String> {
     fn read(given: &Given<'_>) -> Result<Self, Fault> {
         match given.get_ref().as_array() {

@@ -89,8 +89,8 @@ fn show(event: &Event) {
             println!("{interface}: {querier} asks{}", if *is_self { ", which is this router" } else { "" });
         }
         Event::Flow(flow) => println!(
-            "{} to {} from {}: by the kernel to {:?}, in user space to {:?}, by the relay to {:?}",
-            flow.source, flow.group, flow.from, flow.by_kernel, flow.by_user, flow.by_relay
+            "{} to {} from {}: by the kernel to {:?}, in user space to {:?} whole and {:?}, by the relay to {:?}",
+            flow.source, flow.group, flow.from, flow.by_kernel, flow.by_user, flow.thinned, flow.by_relay
         ),
         Event::OwnFlow(flow) => println!("{}: to be sent from {} by {:?}", flow.group, flow.source, flow.by),
         Event::FlowGone { source, group } => println!("{source} to {group} is over"),

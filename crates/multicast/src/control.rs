@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use outflow_packet::gmc::Described;
 use outflow_routing::membership::Level;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
@@ -31,6 +32,7 @@ enum Command {
     Remove(String, Answer<Result<(), Error>>),
     Relayed(BTreeMap<Ipv4Addr, Relayed>, Answer<()>),
     Received(BTreeSet<Ipv4Addr>, Answer<()>),
+    Described(BTreeMap<Ipv4Addr, Arc<Described>>, Answer<()>),
     SayLevel(Ipv4Addr, Ipv4Addr, Level, Answer<Result<LevelReported, Error>>),
     Snapshot(Answer<Snapshot>),
 }
@@ -135,6 +137,15 @@ impl Multicast {
         self.ask(|answer| Command::Received(groups, answer)).await
     }
 
+    /// Says what packets of groups are that do not say it themselves, in place of what was said before.
+    ///
+    /// # Errors
+    ///
+    /// If the runtime has ended.
+    pub async fn set_described(&self, groups: BTreeMap<Ipv4Addr, Arc<Described>>) -> Result<(), Error> {
+        self.ask(|answer| Command::Described(groups, answer)).await
+    }
+
     /// A host says which level it wants of a group that it is a member of, by other means than a report: the
     /// caller knows which host it is. It holds until the host says something else, or is a member no more.
     ///
@@ -227,6 +238,10 @@ fn carry_out(driver: &mut Driver, kernel: &Routing, command: Command) {
         }
         Command::Received(groups, answer) => {
             driver.set_received(groups);
+            let _nobody_waits = answer.send(());
+        }
+        Command::Described(groups, answer) => {
+            driver.set_described(kernel, groups);
             let _nobody_waits = answer.send(());
         }
         Command::SayLevel(host, group, level, answer) => {

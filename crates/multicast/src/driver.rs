@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use outflow_media::Time;
+use outflow_packet::gmc::Described;
 use outflow_routing::membership::{Level, Reason};
 use tokio::sync::mpsc;
 
@@ -62,6 +63,8 @@ pub(crate) struct Driver {
     /// What the relay sends itself.
     relayed: BTreeMap<Ipv4Addr, Relayed>,
     own: Own,
+    /// What packets of groups are that do not say it themselves.
+    described: BTreeMap<Ipv4Addr, Arc<Described>>,
     sweep_at: Time,
     unwanted_at: Time,
     events: Events,
@@ -102,6 +105,7 @@ impl Driver {
             flows: Flows::default(),
             relayed: BTreeMap::new(),
             own: Own::default(),
+            described: BTreeMap::new(),
             sweep_at: now + SWEEP_EVERY,
             unwanted_at: now + UNWANTED_EVERY,
             events,
@@ -285,6 +289,16 @@ impl Driver {
     /// The relay receives these groups from now on, whole, whatever other interfaces want them.
     pub(crate) fn set_received(&mut self, groups: BTreeSet<Ipv4Addr>) {
         self.own.set_received(groups);
+    }
+
+    /// Packets of these groups are this from now on, as far as they do not say it themselves.
+    pub(crate) fn set_described(&mut self, kernel: &Routing, groups: BTreeMap<Ipv4Addr, Arc<Described>>) {
+        let before = std::mem::replace(&mut self.described, groups);
+        for pair in self.flows.pairs(None) {
+            if before.get(&pair.group) != self.described.get(&pair.group) {
+                self.set_route(kernel, pair, true);
+            }
+        }
     }
 
     /// A host says which level it wants: on the interface on which it is a member.

@@ -106,8 +106,10 @@ pub struct Flow {
     /// Where they are forwarded in user space, whole, as the kernel's table has no room for that interface, or for
     /// the one where they come in.
     pub by_user: Vec<Name>,
-    /// Where they are wanted at a lower level, which the kernel cannot make: the relay is to serve it, as it said
-    /// ([`Relayed`](crate::Relayed)).
+    /// Where they are forwarded in user space without those that do not belong to this level, as far as they say that
+    /// themselves ([`Mark`](outflow_packet::gmc::Mark)); others go there, too.
+    pub thinned: Vec<(Name, Level)>,
+    /// Where they are wanted at a lower level that the relay is to serve, as it said ([`Relayed`](crate::Relayed)).
     pub by_relay: Vec<(Name, Level)>,
 }
 

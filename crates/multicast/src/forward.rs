@@ -21,31 +21,52 @@ pub(crate) struct Pair {
     pub(crate) source: Ipv4Addr,
 }
 
-/// Where packets go: by the kernel, by user space, both whole, and by the relay.
+/// Where user space forwards packets, by the index of the interface.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Outputs {
+    /// All of them.
+    pub(crate) whole: Vec<u32>,
+    /// What belongs to a level, of packets that say what they are.
+    pub(crate) thinned: Vec<(u32, Level)>,
+}
+
+impl Outputs {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.whole.is_empty() && self.thinned.is_empty()
+    }
+}
+
+/// Where packets go: by the kernel, by user space, and by the relay.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Route {
     pub(crate) kernel: Vifs,
-    /// By the index of the interface, as the relay's.
-    pub(crate) user: Vec<u32>,
+    pub(crate) user: Outputs,
+    /// As those of user space: what the relay makes itself of what it has.
     pub(crate) relay: Vec<(u32, Level)>,
 }
 
 impl Route {
-    /// The way to all ports that want packets that come in by `parent`: by the kernel if both have numbers in
-    /// its table, and else by user space, unless wanted at a lower level where the relay can make it.
+    /// The way to all ports that want packets that come in by `parent`: what is wanted at a lower level by the
+    /// relay where it can make that, and else by user space; the others by the kernel if both have numbers in its
+    /// table, and else by user space. Where there were gaps in the numbers, there is no way back to the kernel, which
+    /// cannot close them.
     pub(crate) fn new(
         parent: PortId,
         wants: impl IntoIterator<Item = (PortId, Level)>,
         is_relayed: impl Fn(u32) -> bool,
+        before: &Route,
     ) -> Self {
+        let was_thinned = |index: u32| before.user.thinned.iter().any(|(to, _)| *to == index);
         let mut route = Route::default();
         for (to, level) in wants.into_iter().filter(|(to, _)| to.index != parent.index) {
             if level != Level::BEST && is_relayed(to.index) {
                 route.relay.push((to.index, level));
+            } else if level != Level::BEST || was_thinned(to.index) {
+                route.user.thinned.push((to.index, level));
             } else if let (Some(_), Some(vif)) = (parent.vif, to.vif) {
                 route.kernel.insert(vif);
             } else {
-                route.user.push(to.index);
+                route.user.whole.push(to.index);
             }
         }
         route
@@ -176,6 +197,10 @@ mod tests {
         PortId { index, vif: (1..=32).contains(&index).then(|| index as u16 - 1) }
     }
 
+    fn thinned(to: &[(u32, Level)]) -> Outputs {
+        Outputs { whole: Vec::new(), thinned: to.to_vec() }
+    }
+
     fn counts(packets: u64, wrong_interface: u64) -> FlowCounts {
         FlowCounts { packets, bytes: 0, wrong_interface }
     }
@@ -185,9 +210,13 @@ mod tests {
         let low = Level::new(3).expect("not zero");
         let wants = [(1, Level::BEST), (2, low), (3, Level::BEST), (6, Level::BEST), (7, low)];
         let wants = wants.map(|(index, level)| (port(index), level));
-        let route = Route::new(port(3), wants, |index| index < 7);
-        assert_eq!(route.kernel, Vifs(0b110_0001), "the lower level is made for none of the last");
-        assert_eq!((route.user, route.relay), (vec![], vec![(2, low)]));
+        let route = Route::new(port(3), wants, |index| index < 7, &Route::default());
+        assert_eq!(route.kernel, Vifs(0b10_0001));
+        assert_eq!(
+            (route.user, route.relay),
+            (thinned(&[(7, low)]), vec![(2, low)]),
+            "the last is no relay's"
+        );
     }
 
     #[test]
@@ -195,11 +224,27 @@ mod tests {
         let low = Level::new(3).expect("not zero");
         let wants = [(1, Level::BEST), (2, Level::BEST), (40, Level::BEST), (41, Level::BEST), (42, low)];
         let wants = wants.map(|(index, level)| (port(index), level));
-        let from_kernel = Route::new(port(1), wants, |_| true);
-        assert_eq!((from_kernel.kernel, from_kernel.user), (Vifs(0b10), vec![40, 41]));
-        let from_other = Route::new(port(40), wants, |_| true);
-        assert_eq!((from_other.kernel, from_other.user), (Vifs(0), vec![1, 2, 41]));
+        let route = |from| Route::new(port(from), wants, |_| true, &Route::default());
+        let from_kernel = route(1);
+        assert_eq!((from_kernel.kernel, from_kernel.user.whole), (Vifs(0b10), vec![40, 41]));
+        let from_other = route(40);
+        assert_eq!((from_other.kernel, from_other.user.whole), (Vifs(0), vec![1, 2, 41]));
         assert_eq!(from_other.relay, [(42, low)]);
+    }
+
+    #[test]
+    fn what_has_lost_packets_on_purpose_stays_where_its_numbers_are_kept() {
+        let low = Level::new(3).expect("not zero");
+        let next = |level, before: &Route| Route::new(port(1), [(port(2), level)], |_| false, before);
+        let whole = next(Level::BEST, &Route::default());
+        assert_eq!((whole.kernel, &whole.user), (Vifs(0b10), &Outputs::default()));
+        let lower = next(low, &whole);
+        assert_eq!((lower.kernel, &lower.user), (Vifs(0), &thinned(&[(2, low)])));
+        let again = next(Level::BEST, &lower);
+        assert_eq!((again.kernel, &again.user), (Vifs(0), &thinned(&[(2, Level::BEST)])));
+        let none = Route::new(port(1), [], |_| false, &again);
+        assert!(none.is_empty() && !again.is_empty());
+        assert_eq!(next(Level::BEST, &none), whole, "it begins again");
     }
 
     #[test]
@@ -210,7 +255,7 @@ mod tests {
         }
         assert_eq!(flows.pairs(Some(pair(2, 0).group)), [pair(2, 1), pair(2, 255)]);
         assert_eq!(flows.pairs(None).len(), 4);
-        let route = || Route::new(port(1), [(port(2), Level::BEST)], |_| true);
+        let route = || Route::new(port(1), [(port(2), Level::BEST)], |_| true, &Route::default());
         assert!(flows.set_route(pair(1, 9), route()));
         assert!(!flows.set_route(pair(1, 9), route()));
     }

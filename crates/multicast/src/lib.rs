@@ -5,7 +5,8 @@
 //! they want ([`Event`]), has the kernel forward it, and joins it on an interface upstream, or, as a router
 //! of DVMRP among others ([`Neighbours`]), has the trees of its sources grow and prunes them. The kernel
 //! cannot make a lower level of anything; that is for the relay ([`Flow::by_relay`]), of the groups that it
-//! says it sends ([`Relayed`]); where neighbours want what it sends, it is told ([`OwnFlow`]).
+//! says it sends ([`Relayed`]), and else for the forwarder in user space ([`Flow::thinned`]), of packets that say what
+//! they are. Where neighbours want what the relay sends, it is told ([`OwnFlow`]).
 //!
 //! The kernel's table has room for 32 interfaces. Packets from and to further ones are forwarded in user space.
 //!

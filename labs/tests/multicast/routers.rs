@@ -1,6 +1,9 @@
 //! Over routers of DVMRP, which are relays, too: what the first relay sends, or forwards, goes where hosts of
 //! others want it.
 
+use outflow_packet::gmc::Mark;
+use outflow_rtp::RtpHeader;
+
 use super::*;
 
 /// ```text
@@ -190,5 +193,64 @@ fn a_relay_on_the_way_sends_less_of_what_another_forwards() -> Result<()> {
     let playing = player.within(&net.host).start()?;
     wait_sent(&b, &[]).context("all of it is forwarded")?;
     playing.succeed(PATIENCE)?;
+    [&mut a, &mut b, &mut d].into_iter().try_for_each(Relay::healthy)
+}
+
+/// A member that sees what packets say of themselves.
+fn sees(host: &Namespace, own: Ipv4Addr) -> Result<UdpSocket> {
+    host.run(|| {
+        let socket = UdpSocket::bind((GROUP, PORT))?;
+        socket.join_multicast_v4(&GROUP, &own)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        Ok(socket)
+    })
+}
+
+/// Layers of the next packets, between which none is missing.
+fn layers(at: &UdpSocket, count: usize) -> Result<BTreeSet<u8>> {
+    at.set_nonblocking(true)?;
+    let mut buffer = [0; 2048];
+    // What came until now is of before.
+    while at.recv(&mut buffer).is_ok() {}
+    at.set_nonblocking(false)?;
+    let (mut layers, mut last) = (BTreeSet::new(), None::<u16>);
+    for _ in 0..count {
+        let length = at.recv(&mut buffer).context("packets come")?;
+        let packet = &buffer[..length];
+        let sequence = RtpHeader::new_checked(packet)?.sequence();
+        let gap = last.replace(sequence).map(|last| sequence.wrapping_sub(last));
+        ensure!(gap.is_none_or(|gap| gap == 1), "{gap:?} before {sequence}");
+        layers.insert(Mark::read(packet).context("it says what it is")?.layer);
+    }
+    Ok(layers)
+}
+
+#[test]
+fn of_what_a_relay_sends_each_link_on_the_way_carries_the_best_that_is_wanted_behind_it() -> Result<()> {
+    let Some(net) = Routers::new("each_link_carries_the_best_that_is_wanted", &["ffmpeg"])? else {
+        return Ok(());
+    };
+    let other = Namespace::new("best")?;
+    link(&other, ("eth0", on(9, 2)), &net.d, ("out1", on(9, 1)))?;
+    let stream = "[streams.cam]\ngroup = \"rtp://239.1.1.1:5200\"\n";
+    let mut a = Relay::start(&net.scene.paths.relay, &with_multicast("neighbours = [\"mid0\"]", stream))?;
+    let mut b = between(&net.b, "")?;
+    let interfaces = "interfaces = [\"out0\", \"out1\"]\nneighbours = [\"eth0\"]";
+    let mut d = Relay::start(&net.d, &with_multicast(interfaces, ""))?;
+    let _coding = codes("cam", &net.scene)?;
+    a.wait_up("cam")?;
+    wait_route(&d, OWN, on(6, 1))?;
+    let low = sees(&net.host, HOST)?;
+    let program = LevelProgram::start(&net.host)?;
+    program.says(3)?;
+    wait_sent(&a, &[("mid0", 3)])?;
+    wait_for("the intra pictures alone come", || Ok(layers(&low, 30).is_ok_and(|seen| seen == [0].into())))?;
+    let best = sees(&other, on(9, 2))?;
+    wait_sent(&a, &[("mid0", 1)])?;
+    wait_for("the other one gets all", || Ok(layers(&best, 200).is_ok_and(|seen| seen == [0, 1, 2].into())))?;
+    ensure!(layers(&low, 100)? == [0].into(), "the first gets what it did");
+    let flows = d.json("/api/v1/multicast")?["flows"].clone();
+    let thinned = serde_json::json!([{ "interface": "out0", "level": 3 }]);
+    ensure!(flows[0]["thinned"] == thinned, "{flows:#}");
     [&mut a, &mut b, &mut d].into_iter().try_for_each(Relay::healthy)
 }

@@ -9,6 +9,7 @@ use outflow_engine::message::ControlError;
 use outflow_routing::Level;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::described;
 use crate::limits::MULTICAST_ASKS_MAX;
 use crate::plan::Plan;
 use crate::state::{MulticastReported, MulticastState};
@@ -68,10 +69,13 @@ impl Handle {
     /// Does as this configuration says from now on. Interfaces that are not there are taken when they come.
     ///
     /// # Errors
-    /// The system does not let the relay route multicast; it says why. It is tried again and again.
+    /// The system does not let the relay route multicast; it says why. It is tried again and again. Or a session
+    /// description cannot be read.
     pub(crate) async fn set(&self, config: &Config) -> Result<(), ControlError> {
         let (reply, answer) = oneshot::channel();
-        let ask = Ask::Plan(Box::new(Plan::new(config)), reply);
+        let plan = Plan::new(config);
+        let described = described::read(&plan.settings)?;
+        let ask = Ask::Plan(Box::new(Plan { described, ..plan }), reply);
         self.asks.send(ask).await.map_err(|_| ControlError::ShuttingDown)?;
         answer.await.map_err(|_| ControlError::ShuttingDown)?
     }

@@ -13,6 +13,7 @@
 )]
 
 mod demand;
+mod described;
 mod front;
 mod handle;
 mod interfaces;

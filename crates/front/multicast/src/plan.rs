@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use outflow_config::{Config, StreamConfig};
 use outflow_multicast::Relayed;
 
+use crate::described::Groups;
 use crate::settings::{Forward, GroupUrl, Multicast, group, is_its_group};
 
 /// What is to be done.
@@ -17,6 +18,8 @@ pub(crate) struct Plan {
     pub(super) groups: BTreeMap<Ipv4Addr, Served>,
     /// Groups that streams come in as.
     pub(super) received: BTreeSet<Ipv4Addr>,
+    /// What packets of groups are that do not say it themselves.
+    pub(super) described: Groups,
 }
 
 /// A group that is a stream.
@@ -47,7 +50,7 @@ impl Plan {
         });
         let groups = with_group.collect();
         let received = config.streams.values().filter_map(|stream| received(stream)).collect();
-        Plan { settings, groups, received }
+        Plan { settings, groups, received, described: Groups::new() }
     }
 
     /// What the driver is to know of it.

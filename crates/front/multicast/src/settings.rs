@@ -9,8 +9,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use outflow_config::{
-    DatagramSink, Interface, Interfaces, Invalid, Prefixes, Protocol, SinkProtocol, SinkUrl, SourceUrl,
-    StreamConfig, Table, Text, section, words,
+    DatagramSink, Files, Interface, Interfaces, Invalid, Prefixes, Protocol, SinkProtocol, SinkUrl,
+    SourceUrl, StreamConfig, Table, Text, section, words,
 };
 
 section! {
@@ -40,6 +40,8 @@ section! {
         fast_leave: bool = false,
         /// From where packets may come in at the interfaces, beside their own links.
         sources: Prefixes = Prefixes::default(),
+        /// Session descriptions of groups whose packets do not say themselves which layer they are.
+        described: Files = Files::default(),
     }
 }
 

@@ -81,8 +81,8 @@ pub struct MulticastGroup {
     pub level: u8,
     /// The stream that is this group.
     pub stream: Option<String>,
-    /// What brings it there: "relay", "kernel", or "user": the relay as a router, with all of it as it came.
-    /// Null if nothing does, as nothing comes in or it is there already.
+    /// What brings it there: "relay", "kernel", or "user": the relay as a router, with all of it as it came, or without
+    /// the packets that say that they belong to better levels. Null if nothing does, as nothing comes in or it is there already.
     pub served_by: Option<&'static str>,
     /// Why the relay cannot send it, if it cannot.
     pub problem: Option<String>,
@@ -181,6 +181,9 @@ pub struct MulticastFlow {
     /// Where the relay forwards them as they came, as the kernel has no room for that interface, or for the one where
     /// they come in.
     pub by_user: Vec<String>,
+    /// Where the relay forwards those that belong to a level, as far as they say that themselves: those that a relay
+    /// sends by RTP do.
+    pub thinned: Vec<MulticastLevel>,
     /// Where the relay sends a lower level instead.
     pub by_relay: Vec<MulticastLevel>,
 }
@@ -220,11 +223,12 @@ impl MulticastInterface {
         self.hosts = state.usage[1];
         self.refused = state.refused.iter().copied().collect();
         let is_here = |names: &[Name]| names.iter().any(|name| **name == *self.name);
+        let is_thinned = |flow: &Flow| flow.thinned.iter().any(|(name, _)| **name == *self.name);
         let served_by = |group: &IpAddr| {
             let mut here = flows.iter().filter(|flow| IpAddr::V4(flow.group) == *group);
             here.find_map(|flow| match () {
                 () if is_here(&flow.by_kernel) => Some("kernel"),
-                () if is_here(&flow.by_user) => Some("user"),
+                () if is_here(&flow.by_user) || is_thinned(flow) => Some("user"),
                 () => None,
             })
         };
@@ -291,6 +295,7 @@ impl From<&Flow> for MulticastFlow {
             from: flow.from.to_string(),
             by_kernel: flow.by_kernel.iter().map(ToString::to_string).collect(),
             by_user: flow.by_user.iter().map(ToString::to_string).collect(),
+            thinned: flow.thinned.iter().map(level).collect(),
             by_relay: flow.by_relay.iter().map(level).collect(),
         }
     }
@@ -320,6 +325,7 @@ fn counts(counts: &Counts) -> BTreeMap<&'static str, u64> {
         ("user_merged", counts.user.merged),
         ("user_unresolved", counts.user.unresolved),
         ("user_elsewhere", counts.user.elsewhere),
+        ("user_thinned", counts.user.thinned),
         ("user_too_long", counts.user.too_long),
         ("user_no_room", counts.user.no_room),
         ("user_send_errors", counts.user.send_errors),

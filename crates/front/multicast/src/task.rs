@@ -160,6 +160,7 @@ impl Task {
             // One that has ended is noticed by its events.
             let _ended = driver.multicast.set_relayed(self.plan.relayed()).await;
             let _ended = driver.multicast.set_received(self.plan.received.clone()).await;
+            let _ended = driver.multicast.set_described(self.plan.described.clone()).await;
         }
     }
 

@@ -91,15 +91,16 @@ impl Driver {
         self.set_route(kernel, pair, false);
     }
 
-    fn set_route(&mut self, kernel: &Routing, pair: Pair, is_new: bool) {
+    /// The same; if it `is_new`, in any case.
+    pub(super) fn set_route(&mut self, kernel: &Routing, pair: Pair, is_new: bool) {
         let Some(entry) = self.flows.get(pair) else { return };
-        let (parent, is_placed) = (entry.parent, entry.is_placed);
-        let route = if is_placed { self.route_of(pair, parent) } else { Route::default() };
+        let (parent, before) = (entry.parent, entry.route.clone());
+        let route = if entry.is_placed { self.route_of(pair, parent, &before) } else { Route::default() };
         if !self.flows.set_route(pair, route.clone()) && !is_new {
             return;
         }
         self.own.touch(pair.group);
-        if self.place(kernel, pair, parent, &route).is_err() {
+        if self.place(kernel, pair, parent, (&route, &before)).is_err() {
             self.counts.kernel_errors += 1;
         }
         if let Some(flow) = self.flows.get(pair).and_then(|entry| self.flow(pair, entry)) {
@@ -107,8 +108,14 @@ impl Driver {
         }
     }
 
-    /// Tells both forwarders of it, the kernel and user space, as far as it is theirs.
-    fn place(&mut self, kernel: &Routing, pair: Pair, parent: PortId, route: &Route) -> io::Result<()> {
+    /// Tells both forwarders of it, the kernel and user space, as far as it is theirs; and what went where before.
+    fn place(
+        &mut self,
+        kernel: &Routing,
+        pair: Pair,
+        parent: PortId,
+        (route, before): (&Route, &Route),
+    ) -> io::Result<()> {
         if let Some(vif) = parent.vif {
             kernel.set_flow(pair.source, pair.group, vif, route.kernel)?;
             if route.user.is_empty() {
@@ -116,7 +123,11 @@ impl Driver {
                 return Ok(());
             }
         }
-        self.forwarder.set_flow(pair, parent.index, &route.user)
+        let by_kernel = before.kernel.iter().filter_map(|vif| Some(self.ports.at(vif)?.id.index));
+        let had_all = by_kernel.chain(before.user.whole.iter().copied()).collect::<Vec<_>>();
+        let described = self.described.get(&pair.group).cloned().unwrap_or_default();
+        let outputs = (&route.user, &had_all[..], described);
+        self.forwarder.set_flow(pair, parent.index, outputs)
     }
 
     /// Has both forget it.
@@ -128,7 +139,7 @@ impl Driver {
     }
 
     /// Where packets are to go. What the relay itself sends to a group goes where it is wanted already.
-    fn route_of(&self, pair: Pair, parent: PortId) -> Route {
+    fn route_of(&self, pair: Pair, parent: PortId, before: &Route) -> Route {
         let relayed = self.relayed.get(&pair.group);
         if relayed == Some(&Relayed::All) || relayed.is_some() && self.is_own(pair.source) {
             return Route::default();
@@ -137,9 +148,9 @@ impl Driver {
         let hears_us = |index: u32| self.queriers.get(&index).is_none_or(|one| one.hears_us(pair.group));
         let is_relayed = |index: u32| relayed.is_some() && hears_us(index);
         if self.dvmrp.is_some() {
-            Route::new(parent, self.wants_by_tree(pair), is_relayed)
+            Route::new(parent, self.wants_by_tree(pair), is_relayed, before)
         } else {
-            Route::new(parent, self.wants(pair), is_relayed)
+            Route::new(parent, self.wants(pair), is_relayed, before)
         }
     }
 
@@ -160,14 +171,15 @@ impl Driver {
     pub(super) fn flow(&self, pair: Pair, entry: &Entry) -> Option<Flow> {
         let name = |index: u32| self.ports.name(index);
         let at = |vif| self.ports.at(vif).map(|port| Name::clone(&port.name));
-        let by_relay = entry.route.relay.iter().filter_map(|(index, level)| Some((name(*index)?, *level)));
+        let at_level = |(index, level): &(u32, Level)| Some((name(*index)?, *level));
         Some(Flow {
             source: pair.source,
             group: pair.group,
             from: name(entry.parent.index).filter(|_| entry.is_placed)?,
             by_kernel: entry.route.kernel.iter().filter_map(at).collect(),
-            by_user: entry.route.user.iter().filter_map(|index| name(*index)).collect(),
-            by_relay: by_relay.collect(),
+            by_user: entry.route.user.whole.iter().filter_map(|index| name(*index)).collect(),
+            thinned: entry.route.user.thinned.iter().filter_map(at_level).collect(),
+            by_relay: entry.route.relay.iter().filter_map(at_level).collect(),
         })
     }
 

@@ -25,6 +25,8 @@ pub struct UserCounts {
     pub unresolved: u64,
     /// Packets that came in by another interface than those of their source and group do.
     pub elsewhere: u64,
+    /// Copies that were left out, as their layer is not wanted at their interface.
+    pub thinned: u64,
     /// Copies that are too long for their interface, and not to be fragmented.
     pub too_long: u64,
     /// Copies for which their interface had no room.
@@ -45,6 +47,7 @@ pub(super) enum Count {
     Merged,
     Unresolved,
     Elsewhere,
+    Thinned,
     TooLong,
     NoRoom,
     SendErrors,
@@ -79,6 +82,7 @@ impl Counters {
             merged: read(Count::Merged),
             unresolved: read(Count::Unresolved),
             elsewhere: read(Count::Elsewhere),
+            thinned: read(Count::Thinned),
             too_long: read(Count::TooLong),
             no_room: read(Count::NoRoom),
             send_errors: read(Count::SendErrors),

@@ -18,6 +18,7 @@ use super::arrival::Arrival;
 use super::counts::{Count, Counters};
 use super::packet::{Head, Unfit, fragment, may_fragment};
 use super::table::{Entry, Table, Verdict};
+use super::thinning::{Output, thin};
 use crate::clock::Clock;
 use crate::forward::Pair;
 use crate::sys::{Batch, Frame, READ_AT_ONCE, Sender, Tap};
@@ -165,13 +166,13 @@ impl Engine {
     }
 
     fn set(&mut self, pair: Pair, entry: Entry) {
-        let outputs = Arc::clone(&entry.outputs);
+        let whole = Arc::clone(&entry.whole);
         let (waited, in_vain) = self.table.set(pair, entry);
         self.counters.add(Count::Unresolved, in_vain);
         for packet in waited {
             let start = self.made.len();
             self.made.extend(packet);
-            self.plan(&outputs, true, start..self.made.len());
+            self.plan(pair, &whole, true, start..self.made.len());
         }
         self.flush();
     }
@@ -206,10 +207,12 @@ impl Engine {
         Head::lower_ttl(packet);
         let parts = head.finish(packet, frame.offload, &mut self.made)?;
         match way {
-            Next::Out(outputs) if parts.is_empty() => {
-                self.plan(&outputs, false, frame.start..frame.start + head.total_bytes);
+            Next::Out(whole) if parts.is_empty() => {
+                self.plan(head.pair, &whole, false, frame.start..frame.start + head.total_bytes);
             }
-            Next::Out(outputs) => parts.into_iter().for_each(|part| self.plan(&outputs, true, part)),
+            Next::Out(whole) => {
+                parts.into_iter().for_each(|part| self.plan(head.pair, &whole, true, part));
+            }
             Next::Wait if parts.is_empty() => {
                 let is_held = self.table.hold(head.pair, &packet[..head.total_bytes]);
                 self.counters.add(Count::Unresolved, usize::from(!is_held));
@@ -232,7 +235,9 @@ impl Engine {
         self.counters.add(Count::Packets, 1);
         self.counters.add(Count::Bytes, head.total_bytes);
         match verdict {
-            Verdict::Forward(outputs) => (!outputs.is_empty()).then_some(Next::Out(outputs)),
+            Verdict::Forward(whole) => {
+                (!whole.is_empty() || self.table.ways(head.pair).is_some()).then_some(Next::Out(whole))
+            }
             Verdict::Wait { is_news } if !is_news || self.tell(from.0, head.pair) => Some(Next::Wait),
             Verdict::Wait { .. } | Verdict::Refuse => {
                 self.counters.add(Count::Unresolved, 1);
@@ -257,9 +262,21 @@ impl Engine {
         is_told
     }
 
-    fn plan(&mut self, outputs: &[u32], is_made: bool, at: Range<usize>) {
-        let outgoing = outputs.iter().map(|to| Outgoing { is_made, start: at.start, end: at.end, to: *to });
-        self.outgoing.extend(outgoing);
+    /// A packet goes to these interfaces, and to those where its level is wanted.
+    fn plan(&mut self, pair: Pair, whole: &[u32], is_made: bool, at: Range<usize>) {
+        let as_it_is = |to: u32| Outgoing { is_made, start: at.start, end: at.end, to };
+        self.outgoing.extend(whole.iter().map(|to| as_it_is(*to)));
+        let Some(ways) = self.table.ways(pair) else { return };
+        let packet = if is_made { self.made[at.clone()].to_vec() } else { Vec::new() };
+        let packet = if is_made { &packet } else { &self.batch.bytes[at.clone()] };
+        let outgoing = &mut self.outgoing;
+        let left_out = thin(ways, packet, &mut self.made, |copy| {
+            outgoing.push(match copy {
+                Output::AsItIs(to) => as_it_is(to),
+                Output::Made(to, Range { start, end }) => Outgoing { is_made: true, start, end, to },
+            });
+        });
+        self.counters.add(Count::Thinned, left_out);
     }
 
     /// Sends what was planned.

@@ -9,6 +9,7 @@ mod counts;
 mod engine;
 mod packet;
 mod table;
+mod thinning;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,6 +18,9 @@ use std::sync::mpsc as thread;
 use std::thread::JoinHandle;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use outflow_packet::Level;
+use outflow_packet::gmc::Described;
+use outflow_routing::membership;
 use tokio::sync::mpsc;
 
 pub(crate) use self::arrival::Arrival;
@@ -25,7 +29,7 @@ pub use self::counts::UserCounts;
 use self::engine::{Command, Engine};
 use self::table::{Entry, FlowCounter};
 use crate::clock::Clock;
-use crate::forward::Pair;
+use crate::forward::{Outputs, Pair};
 use crate::limits::ARRIVALS_MAX;
 use crate::sys::{FlowCounts, Tap};
 
@@ -123,9 +127,15 @@ impl Forwarder {
         }
     }
 
-    /// Sets where packets of a pair go that come in by `parent`. If it is the kernel's, it is read as long as
-    /// packets from there go somewhere.
-    pub(crate) fn set_flow(&mut self, pair: Pair, parent: u32, outputs: &[u32]) -> io::Result<()> {
+    /// Sets where packets of a pair go that come in by `parent`; some interfaces had all of them before, and packets
+    /// that do not say what they are may be described. If `parent` is the kernel's, it is read as long as packets from
+    /// there go somewhere.
+    pub(crate) fn set_flow(
+        &mut self,
+        pair: Pair,
+        parent: u32,
+        (outputs, had_all, described): (&Outputs, &[u32], Arc<Described>),
+    ) -> io::Result<()> {
         if self.flows.get(&pair).is_some_and(|(before, _)| *before != parent) {
             self.remove_flow(pair);
         }
@@ -137,7 +147,9 @@ impl Forwarder {
             from.hear()?;
         }
         let counts = self.flows.entry(pair).or_insert_with(|| (parent, Arc::default()));
-        let entry = Entry { parent, outputs: outputs.into(), counts: Arc::clone(&counts.1) };
+        let (whole, counts) = (outputs.whole.as_slice().into(), Arc::clone(&counts.1));
+        let thinned = outputs.thinned.iter().map(|(to, level)| (*to, packets_level(*level))).collect();
+        let entry = Entry { parent, whole, thinned, had_all: had_all.to_vec(), described, counts };
         self.say(Command::Set(pair, entry));
         Ok(())
     }
@@ -164,6 +176,11 @@ impl Forwarder {
     pub(crate) fn counts(&self) -> UserCounts {
         self.counters.read()
     }
+}
+
+/// The level as packets are judged by it: there are as many.
+fn packets_level(level: membership::Level) -> Level {
+    Level::new(level.number()).unwrap_or_default()
 }
 
 impl Parent {

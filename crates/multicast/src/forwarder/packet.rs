@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use std::ops::Range;
 
+use outflow_packet::gmc::Sent;
 use outflow_routing::membership::packet::checksum;
 
 use crate::forward::Pair;
@@ -80,10 +81,8 @@ impl Head {
     pub(crate) fn lower_ttl(bytes: &mut [u8]) {
         let before = word(bytes, 8);
         bytes[8] -= 1;
-        let sum = u32::from(!word(bytes, 10)) + u32::from(!before) + u32::from(word(bytes, 8));
-        let sum = (sum & 0xffff) + (sum >> 16);
-        let sum = (sum & 0xffff) + (sum >> 16);
-        put(bytes, 10, !(sum as u16));
+        let sum = followed(word(bytes, 10), &[(before, word(bytes, 8))]);
+        put(bytes, 10, sum);
     }
 
     /// Does what the network device was to do: completes a checksum, or makes packets of a merged one, behind
@@ -145,6 +144,41 @@ impl Head {
     }
 }
 
+/// A checksum as words before it become others (RFC 1624).
+fn followed(sum: u16, words: &[(u16, u16)]) -> u16 {
+    let changed = words.iter().map(|(before, after)| u32::from(!before) + u32::from(*after));
+    let sum = u32::from(!sum) + changed.sum::<u32>();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !(sum as u16)
+}
+
+/// The port that a packet with a whole datagram of UDP is for, and where its payload stands.
+pub(super) fn datagram(packet: &[u8]) -> Option<(u16, Range<usize>)> {
+    let header_bytes = usize::from(packet.first()? & 0xf) * 4;
+    let payload = header_bytes + UDP_HEADER_BYTES;
+    let is_whole = header_bytes >= HEADER_BYTES && packet.len() >= payload;
+    let is_one = is_whole && packet[9] == UDP && word(packet, 6) & (MORE_FRAGMENTS | OFFSET) == 0;
+    is_one.then(|| (word(packet, header_bytes + 2), payload..packet.len()))
+}
+
+/// Gives the RTP packet at `rtp` another number, and an end where it has one, and follows with the checksum of UDP, if
+/// there is one.
+pub(super) fn renumber(packet: &mut [u8], rtp: usize, sent: Sent) {
+    let words = [0, 2].map(|at| word(packet, rtp + at));
+    let ends = if sent.ends { 0x0080 } else { 0 };
+    let after = [words[0] | ends, sent.sequence];
+    put(packet, rtp, after[0]);
+    put(packet, rtp + 2, after[1]);
+    let at = rtp - 2;
+    let sum = word(packet, at);
+    if sum != 0 {
+        let sum = followed(sum, &[(words[0], after[0]), (words[1], after[1])]);
+        // Zero would mean that there is none.
+        put(packet, at, if sum == 0 { 0xffff } else { sum });
+    }
+}
+
 /// Whether a packet may be cut into fragments. Not all options go into all of these: a host that sends any
 /// must not send long packets.
 pub(crate) fn may_fragment(packet: &[u8]) -> bool {
@@ -176,13 +210,13 @@ pub(crate) fn fragment(packet: &[u8], mtu: usize, made: &mut Vec<u8>) -> Result<
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const GROUP: [u8; 4] = [239, 1, 2, 3];
 
     /// A datagram with all checksums, from 10.0.0.9.
-    fn datagram(payload: &[u8], flags: u16) -> Vec<u8> {
+    pub(in super::super) fn datagram_to(payload: &[u8], flags: u16) -> Vec<u8> {
         let mut packet = vec![0x45, 0, 0, 0, 0x12, 0x34, 0, 0, 8, UDP, 0, 0, 10, 0, 0, 9];
         packet.extend(GROUP);
         packet.extend([0x13, 0x88, 0x13, 0x8c, 0, 0, 0, 0]);
@@ -198,7 +232,7 @@ mod tests {
         Pair { group: GROUP.into(), source: Ipv4Addr::new(10, 0, 0, 9) }
     }
 
-    fn is_good(packet: &[u8]) -> bool {
+    pub(in super::super) fn is_good(packet: &[u8]) -> bool {
         let addresses = (12..20).step_by(2).map(|at| u32::from(word(packet, at))).sum::<u32>();
         let others = addresses + u32::from(UDP) + (packet.len() - HEADER_BYTES) as u32;
         usize::from(word(packet, 2)) == packet.len()
@@ -209,7 +243,7 @@ mod tests {
     #[test]
     fn the_ttl_is_lowered_with_a_checksum_that_is_right_whatever_it_was() {
         for id in 0..=u16::MAX {
-            let mut packet = datagram(b"data", DONT_FRAGMENT);
+            let mut packet = datagram_to(b"data", DONT_FRAGMENT);
             put(&mut packet, 4, id);
             finish_header(&mut packet, HEADER_BYTES);
             Head::lower_ttl(&mut packet);
@@ -219,7 +253,7 @@ mod tests {
 
     #[test]
     fn what_is_no_whole_packet_of_somebody_to_a_group_is_refused() {
-        let good = datagram(b"data", 0);
+        let good = datagram_to(b"data", 0);
         assert_eq!(Head::parse(&[&good[..], &[0; 9]].concat()).map(|head| head.pair), Ok(pair()));
         let spoiled = |at: usize, byte: u8| {
             let mut packet = good.clone();
@@ -242,7 +276,7 @@ mod tests {
     #[test]
     fn a_checksum_that_the_device_was_to_complete_is_completed() {
         for payload in [&b"data"[..], b"odd", b""] {
-            let mut packet = datagram(payload, 0);
+            let mut packet = datagram_to(payload, 0);
             let addresses = (12..20).step_by(2).map(|at| u32::from(word(&packet, at))).sum::<u32>();
             let length = (packet.len() - HEADER_BYTES) as u32;
             let pseudo = !checksum(addresses + u32::from(UDP) + length, &[]);
@@ -259,7 +293,7 @@ mod tests {
     #[test]
     fn a_merged_packet_is_parted_again() {
         let payload = (0..2500_u32).map(|byte| byte as u8).collect::<Vec<_>>();
-        let mut packet = datagram(&payload, DONT_FRAGMENT);
+        let mut packet = datagram_to(&payload, DONT_FRAGMENT);
         let head = Head::parse(&packet).expect("a packet");
         let merged = |bytes| Offload { checksum: Some((20, 6)), merged: Some(bytes) };
         let mut made = b"before".to_vec();
@@ -277,7 +311,7 @@ mod tests {
     #[test]
     fn a_packet_that_is_too_long_becomes_fragments_if_it_may() {
         let payload = vec![7; 3000];
-        let packet = datagram(&payload, 0);
+        let packet = datagram_to(&payload, 0);
         let mut made = Vec::new();
         let parts = fragment(&packet, 1500, &mut made).expect("it may");
         let heads = parts.iter().map(|range| (word(&made, range.start + 6), range.len()));
@@ -291,7 +325,7 @@ mod tests {
         let again = fragment(&middle, 776, &mut made).expect("it may");
         let heads = again.iter().map(|range| word(&made, range.start + 6)).collect::<Vec<_>>();
         assert_eq!(heads, [more | 185, more | 279]);
-        let whole = datagram(&payload, DONT_FRAGMENT);
+        let whole = datagram_to(&payload, DONT_FRAGMENT);
         assert_eq!(fragment(&whole, 1500, &mut made), Err(Unfit::TooLong));
         assert_eq!(fragment(&packet, 20, &mut made), Err(Unfit::TooLong));
     }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use outflow_media::Time;
+use outflow_packet::Level;
+use outflow_packet::gmc::{Described, Ways};
 
 use crate::forward::Pair;
 use crate::limits::{WAITING_MAX, WAITING_PACKETS_MAX, WAITING_PAIRS_MAX};
@@ -37,8 +39,24 @@ impl FlowCounter {
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) parent: u32,
-    pub(crate) outputs: Arc<[u32]>,
+    /// Where all of them go.
+    pub(crate) whole: Arc<[u32]>,
+    /// Where those of a level go.
+    pub(crate) thinned: Vec<(u32, Level)>,
+    /// Where all of them went before.
+    pub(crate) had_all: Vec<u32>,
+    /// What they are, as far as they do not say it.
+    pub(crate) described: Arc<Described>,
     pub(crate) counts: Arc<FlowCounter>,
+}
+
+/// An entry, and how far its packets are where some are left out.
+#[derive(Debug)]
+struct Known {
+    parent: u32,
+    whole: Arc<[u32]>,
+    ways: Ways,
+    counts: Arc<FlowCounter>,
 }
 
 /// Packets of a pair that nothing was said of yet.
@@ -52,7 +70,7 @@ struct Waiting {
 /// What is to become of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It goes there.
+    /// It goes there, and where its level is wanted ([`Table::ways`]).
     Forward(Arc<[u32]>),
     /// It may wait ([`Table::hold`]); whether the driver is to be told of it.
     Wait { is_news: bool },
@@ -67,7 +85,7 @@ pub(crate) enum Verdict {
 /// All of it.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    entries: BTreeMap<Pair, Entry>,
+    entries: BTreeMap<Pair, Known>,
     waiting: BTreeMap<Pair, Waiting>,
     /// When the driver was told that packets of a pair come in elsewhere than they should.
     told: BTreeMap<Pair, Time>,
@@ -76,8 +94,12 @@ pub(crate) struct Table {
 impl Table {
     /// Sets where packets go, and says which have waited for it; and how many in vain, as they came in elsewhere.
     pub(crate) fn set(&mut self, pair: Pair, entry: Entry) -> (Vec<Vec<u8>>, usize) {
-        let parent = entry.parent;
-        self.entries.insert(pair, entry);
+        let Entry { parent, whole, thinned, had_all, described, counts } = entry;
+        let before = self.entries.remove(&pair).map(|known| known.ways);
+        let mut ways = before.unwrap_or_default();
+        ways.describe(described);
+        ways.set(thinned, |to| had_all.contains(&to));
+        self.entries.insert(pair, Known { parent, whole, ways, counts });
         match self.waiting.remove(&pair) {
             Some(waited) if waited.parent == parent => (waited.packets, 0),
             other => (Vec::new(), other.map_or(0, |waited| waited.packets.len())),
@@ -87,6 +109,11 @@ impl Table {
     pub(crate) fn remove(&mut self, pair: Pair) {
         self.entries.remove(&pair);
         self.told.remove(&pair);
+    }
+
+    /// Where packets of a pair go that are wanted there.
+    pub(crate) fn ways(&mut self, pair: Pair) -> Option<&mut Ways> {
+        self.entries.get_mut(&pair).map(|entry| &mut entry.ways).filter(|ways| !ways.is_empty())
     }
 
     /// What is to become of a packet that came in by an interface, which is the kernel's unless it `is_ours`.
@@ -102,7 +129,7 @@ impl Table {
         };
         if entry.parent == interface {
             entry.counts.count(bytes, false);
-            return Verdict::Forward(Arc::clone(&entry.outputs));
+            return Verdict::Forward(Arc::clone(&entry.whole));
         }
         if !is_ours {
             return Verdict::Leave;
@@ -174,7 +201,9 @@ mod tests {
 
     fn entry(parent: u32) -> (Entry, Arc<FlowCounter>) {
         let counts = Arc::<FlowCounter>::default();
-        (Entry { parent, outputs: [8, 9].into(), counts: Arc::clone(&counts) }, counts)
+        let (whole, thinned, had_all) = ([8, 9].into(), Vec::new(), Vec::new());
+        let (described, of) = (Arc::default(), Arc::clone(&counts));
+        (Entry { parent, whole, thinned, had_all, described, counts: of }, counts)
     }
 
     fn at(seconds: u64) -> Time {

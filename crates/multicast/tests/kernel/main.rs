@@ -13,5 +13,6 @@ mod rate;
 mod relay;
 mod relayed;
 mod routing;
+mod thinned;
 mod tshark;
 mod wire;

@@ -1,0 +1,156 @@
+//! Packets that say their layer, forwarded where it is wanted.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use outflow_multicast::Event;
+use outflow_packet::gmc::Mark;
+use outflow_routing::membership::Level;
+use outflow_rtp::{PlainHeader, RtpHeader};
+
+use crate::dvmrp::{Ends, Line};
+use crate::hosts::{GROUP, PORT, SOURCE, member, sender, sent_until_received};
+use crate::net::{Namespace, is_skipped, link};
+use crate::relay::Relay;
+
+/// Layers of the frames of a group of pictures, the first a key frame.
+const LAYERS: [u8; 4] = [0, 2, 1, 2];
+
+fn level(number: u8) -> Level {
+    Level::new(number).expect("not zero")
+}
+
+/// A source whose frames are of one packet.
+struct Layered<'a> {
+    from: &'a UdpSocket,
+    sequence: u16,
+}
+
+impl Layered<'_> {
+    /// Sends so many groups of pictures.
+    fn send(&mut self, groups: usize) {
+        for layer in LAYERS.into_iter().cycle().take(groups * LAYERS.len()) {
+            let (payload_type, timestamp, ssrc) = (96, u32::from(self.sequence) * 3600, 5);
+            let header =
+                PlainHeader { marker: true, payload_type, sequence: self.sequence, timestamp, ssrc }.emit();
+            let opens = layer == 0;
+            let mark = Mark {
+                layer,
+                layers: 3,
+                grown: 0,
+                first: true,
+                opens,
+                adds: false,
+                opens_all: opens,
+                ends: None,
+            };
+            let packet = mark.write(&header, b"media").expect("it has a place");
+            self.from.send_to(&packet, (GROUP, PORT)).expect("a way out");
+            self.sequence = self.sequence.wrapping_add(1);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Numbers and layers of the packets that come until there are `count`, and a while longer.
+fn come(at: &UdpSocket, count: usize) -> (Vec<u16>, Vec<u8>) {
+    let (mut numbers, mut layers, mut buffer) = (Vec::new(), Vec::new(), [0; 200]);
+    let mut end = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < end {
+        let Ok(length) = at.recv(&mut buffer) else {
+            std::thread::sleep(Duration::from_millis(2));
+            continue;
+        };
+        let (packet, mark) = (&buffer[..length], Mark::read(&buffer[..length]));
+        let Some(mark) = mark else { continue };
+        numbers.push(RtpHeader::new_checked(packet).expect("RTP").sequence());
+        layers.push(mark.layer);
+        if numbers.len() == count {
+            end = Instant::now() + Duration::from_millis(300);
+        }
+    }
+    (numbers, layers)
+}
+
+fn is_without_gap(numbers: &[u16]) -> bool {
+    numbers.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1))
+}
+
+#[test]
+fn each_host_gets_the_layers_that_it_wants() {
+    if is_skipped("each_host_gets_the_layers_that_it_wants") {
+        return;
+    }
+    let (source, router) = (Namespace::new("source"), Namespace::new("router"));
+    let hosts = ["a", "b"].map(Namespace::new);
+    link(&source, ("eth0", "10.1.0.2"), &router, ("in0", "10.1.0.1"));
+    for (number, host) in hosts.iter().enumerate() {
+        let (net, device) = (number + 2, format!("out{number}"));
+        link(&router, (&device, &format!("10.{net}.0.1")), host, ("eth0", &format!("10.{net}.0.2")));
+    }
+    let relay = Relay::start(&router, &["in0", "out0", "out1"], None);
+    let [a, b] = &hosts;
+    let (at_a, at_b) = (member(a, Ipv4Addr::new(10, 2, 0, 2)), member(b, Ipv4Addr::new(10, 3, 0, 2)));
+    let from = sender(&source, SOURCE);
+    sent_until_received(&from, &at_a);
+    sent_until_received(&from, &at_b);
+    let say = |number| {
+        let host = Ipv4Addr::new(10, 3, 0, 2);
+        relay.runtime.block_on(relay.multicast.say_level(host, GROUP, level(number))).expect("a member");
+        let thinned = [("out1".into(), level(number))];
+        let is_it = |event: &Event| matches!(event, Event::Flow(flow) if flow.thinned == thinned);
+        relay.wait("by its level", is_it)
+    };
+    let Event::Flow(flow) = say(2) else { return };
+    assert_eq!(flow.by_kernel, ["out0".into()], "what is wanted at its best stays the kernel's");
+    let mut layered = Layered { from: &from, sequence: 65_500 };
+    layered.send(20);
+    let (numbers, layers) = come(&at_a, 80);
+    assert_eq!((numbers.len(), is_without_gap(&numbers)), (80, true));
+    assert_eq!(layers, LAYERS.repeat(20));
+    let (before, layers) = come(&at_b, 40);
+    // It had all of them up to now: the first is a key frame, from which on it has less.
+    assert_eq!((layers, is_without_gap(&before)), ([0, 1].repeat(20), true));
+    say(1);
+    layered.send(20);
+    let (numbers, layers) = come(&at_b, 80);
+    assert_eq!(layers, LAYERS.repeat(20));
+    assert!(is_without_gap(&[before, numbers].concat()), "one row of numbers over the change");
+    let user = relay.snapshot().counts.user;
+    assert_eq!((user.thinned, user.no_room, user.send_errors, user.malformed), (40, 0, 0, 0), "{user:?}");
+}
+
+#[test]
+fn over_three_routers_each_link_carries_the_best_that_is_wanted_behind_it() {
+    if is_skipped("over_three_routers_each_link_carries_the_best_that_is_wanted_behind_it") {
+        return;
+    }
+    let line = Line::new();
+    let relays = line.start();
+    let ends = Ends::new(&line.source);
+    let socket = line.member();
+    sent_until_received(&ends.from, &socket);
+    let mut layered = Layered { from: &ends.from, sequence: 1 };
+    let mut received = Vec::new();
+    for (number, expected) in [(3, vec![0]), (2, vec![0, 1]), (1, LAYERS.to_vec()), (3, vec![0])] {
+        let host = Ipv4Addr::new(10, 4, 0, 2);
+        let said = relays[2].multicast.say_level(host, GROUP, level(number));
+        relays[2].runtime.block_on(said).expect("a member");
+        for (relay, device) in relays.iter().zip(["ab", "bc", "lan"]) {
+            relay.wait_until("by its level", |snapshot| {
+                let mut flows = snapshot.flows.iter().filter(|flow| flow.group == GROUP);
+                flows.any(|flow| flow.thinned == [(device.into(), level(number))])
+            });
+        }
+        let packets = || relays.each_ref().map(|relay| relay.snapshot().counts.user.packets);
+        let before = packets();
+        layered.send(25);
+        let (numbers, layers) = come(&socket, expected.len() * 25);
+        assert_eq!(layers, expected.repeat(25), "level {number}");
+        received.extend(numbers);
+        let came = packets().iter().zip(before).map(|(now, before)| now - before).collect::<Vec<_>>();
+        let wanted = expected.len() as u64 * 25;
+        assert_eq!(came, [100, wanted, wanted], "what came in at each router, level {number}");
+    }
+    assert!(is_without_gap(&received), "one row of numbers, whatever was left out where: {received:?}");
+}
