@@ -2,6 +2,7 @@
 
 mod assemble;
 mod describe;
+mod marker;
 mod packetize;
 #[cfg(test)]
 mod tests;
@@ -9,5 +10,6 @@ mod timeline;
 
 pub use assemble::{Assembled, Assembler, Counts};
 pub use describe::{CLOCK_RATE, PAYLOAD_TYPE, description, track};
+pub use marker::Marker;
 pub use packetize::{PACKET_BYTES, Packetizer, TooLong};
 pub use timeline::Timeline;

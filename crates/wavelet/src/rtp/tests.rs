@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use outflow_packet::gmc::Mark;
 use outflow_rtp::RtpHeader;
 use outflow_rtp::payload::jpeg2000::{Header, MainHeader};
 use proptest::prelude::*;
@@ -217,5 +218,21 @@ proptest! {
             prop_assert!(told.gap || codestream.layers() == LAYERS || last == Some(told.timestamp));
             prop_assert!(decode(&codestream.to_bytes()).is_ok());
         }
+    }
+}
+
+#[test]
+fn packets_for_routers_say_their_layers_and_are_the_same_otherwise() {
+    let mut marker = Marker::default();
+    for packet in packets(&frames(2)) {
+        let marked = marker.mark(&packet);
+        assert_eq!(marked.len(), packet.len() + Mark::BYTES);
+        let (plain, read) = (RtpHeader::new_checked(&packet), RtpHeader::new_checked(&marked));
+        let (plain, read) = (plain.expect("RTP"), read.expect("RTP"));
+        assert_eq!((plain.payload(), plain.sequence()), (read.payload(), read.sequence()));
+        let (header, _) = Header::parse(plain.payload()).expect("a header");
+        let mark = Mark::read(&marked).expect("a mark");
+        assert_eq!((mark.layer, usize::from(mark.layers)), (header.priority.saturating_sub(1), LAYERS));
+        assert!(mark.opens || !mark.first, "each frame can be decoded by itself");
     }
 }

@@ -1,13 +1,16 @@
 //! `outflow wavelet send`
 
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::ProgressBar;
-use outflow_wavelet::rtp::{CLOCK_RATE, PACKET_BYTES, Packetizer, description};
+use outflow_config::DatagramSink;
+use outflow_engine::message::Destination;
+use outflow_packet::gmc::Mark;
+use outflow_wavelet::rtp::{CLOCK_RATE, Marker, PACKET_BYTES, Packetizer, description};
 use outflow_wavelet::y4m::Rate;
 use outflow_wavelet::{Codestream, pool};
 
@@ -27,9 +30,9 @@ pub(super) struct Send {
     /// What `encode` has written, or raw video (Y4M), or - for standard input
     #[arg(value_name = "FILE")]
     from: PathBuf,
-    /// Where to: rtp://HOST:PORT
+    /// Where to: rtp://HOST:PORT, or rtp://GROUP:PORT?ttl=8&interface=eth0
     #[arg(value_name = "URL", value_parser = destination)]
-    to: SocketAddr,
+    to: DatagramSink,
     #[command(flatten)]
     coding: CodingArgs,
     /// Frames a second, if other than the video tells
@@ -49,10 +52,13 @@ pub(super) struct Send {
     packet: usize,
 }
 
-fn destination(text: &str) -> Result<SocketAddr, String> {
+fn destination(text: &str) -> Result<DatagramSink, String> {
     let place = text.strip_prefix("rtp://").ok_or("it does not begin with rtp://")?;
-    let mut found = place.to_socket_addrs().map_err(|error| error.to_string())?;
-    found.next().ok_or_else(|| "its address is not known".to_owned())
+    let (host, query) = place.split_at(place.find(['?', '/']).unwrap_or(place.len()));
+    let mut found = host.to_socket_addrs().map_err(|error| error.to_string())?;
+    let to = found.next().ok_or("its address is not known")?;
+    let read = DatagramSink::parse(&format!("rtp://{to}{query}")).ok_or("it is no address to send to")?;
+    read.map_err(|error| error.to_string())
 }
 
 impl Send {
@@ -64,7 +70,7 @@ impl Send {
         let told = source.header();
         let rate = self.fps.or(told.as_ref().and_then(|header| header.rate)).unwrap_or(Rate::DEFAULT);
         if let Some(file) = &self.sdp {
-            let text = description(Some(source.shape()?), self.to.ip(), &[self.to.port()]);
+            let text = description(Some(source.shape()?), self.to.to.ip(), &[self.to.to.port()]);
             std::fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))?;
         }
         let comment = told.map_or_else(String::new, |mut header| {
@@ -72,7 +78,7 @@ impl Send {
             header.to_string()
         });
         let (coding, threads) = (self.coding.coding()?, self.coding.threads());
-        let mut sender = Sender::new(self.to, rate, self.packet)?;
+        let mut sender = Sender::new(self.socket()?, self.to.to.ip().is_multicast(), rate, self.packet);
         let code = |frame: Result<Frame, String>| {
             let mut frame = frame?.coded(&coding, &comment)?;
             cut(&mut frame, self.level)?;
@@ -82,12 +88,23 @@ impl Send {
         sender.bar.abandon();
         Ok(())
     }
+
+    fn socket(&self) -> Result<UdpSocket, String> {
+        let DatagramSink { to, ttl, interface, .. } = self.to.clone();
+        let destination = Destination { to, from: None, ttl, interface, loops: true };
+        let socket = outflow_engine::open_push(&destination).map_err(|error| error.to_string())?;
+        let ready = socket.set_nonblocking(false).and_then(|()| socket.connect(to));
+        ready.map_err(|error| format!("cannot send to {to}: {error}"))?;
+        Ok(socket)
+    }
 }
 
 /// Sends frames when they are due.
 struct Sender {
     socket: UdpSocket,
     packetizer: Packetizer,
+    /// Of what goes to a group: routers may be between that leave out what no member behind them wants.
+    marker: Option<Marker>,
     rate: Rate,
     /// When the first frame was due; later, where frames were late.
     began: Instant,
@@ -101,16 +118,13 @@ struct Sender {
 }
 
 impl Sender {
-    fn new(to: SocketAddr, rate: Rate, packet_bytes: usize) -> Result<Self, String> {
-        let any: SocketAddr = if to.is_ipv4() {
-            (Ipv4Addr::UNSPECIFIED, 0).into()
-        } else {
-            (std::net::Ipv6Addr::UNSPECIFIED, 0).into()
-        };
-        let socket = UdpSocket::bind(any).and_then(|socket| socket.connect(to).map(|()| socket));
-        Ok(Sender {
-            socket: socket.map_err(|error| format!("cannot send to {to}: {error}"))?,
+    fn new(socket: UdpSocket, is_group: bool, rate: Rate, packet_bytes: usize) -> Self {
+        let marker = is_group.then(Marker::default);
+        let packet_bytes = packet_bytes.saturating_sub(if marker.is_some() { Mark::BYTES } else { 0 });
+        Sender {
+            socket,
             packetizer: Packetizer::new(fastrand::u32(..), fastrand::u16(..), packet_bytes),
+            marker,
             rate,
             began: Instant::now(),
             frames: 0,
@@ -119,7 +133,7 @@ impl Sender {
             unheard: 0,
             bytes: 0,
             bar: progress(),
-        })
+        }
     }
 
     fn due(&self, frame: u64) -> Instant {
@@ -140,7 +154,11 @@ impl Sender {
         }
         let timestamp = self.timestamp.wrapping_add(self.rate.ticks(self.frames, CLOCK_RATE) as u32);
         let mut packets = Vec::new();
-        let made = self.packetizer.packets(frame, timestamp, |packet| packets.push(packet.to_vec()));
+        let marker = &mut self.marker;
+        let made = self.packetizer.packets(frame, timestamp, |packet| {
+            packets
+                .push(marker.as_mut().map_or_else(|| packet.to_vec(), |marker| marker.mark(packet).into()));
+        });
         made.map_err(|error| error.to_string())?;
         let step = interval.mul_f64(SPREAD / packets.len() as f64);
         for (packet, number) in packets.iter().zip(0..) {
@@ -184,8 +202,12 @@ mod tests {
 
     #[test]
     fn destinations_are_addresses_with_ports() {
-        assert_eq!(destination("rtp://127.0.0.1:5004"), Ok("127.0.0.1:5004".parse().expect("an address")));
-        assert_eq!(destination("rtp://[::1]:5"), Ok("[::1]:5".parse().expect("an address")));
+        let read = |text: &str| destination(text).map(|sink| sink.to_string());
+        assert_eq!(read("rtp://127.0.0.1:5004").as_deref(), Ok("rtp://127.0.0.1:5004"));
+        assert_eq!(read("rtp://localhost:5004?ttl=3").map_err(|why| why.contains("group")), Err(true));
+        assert_eq!(read("rtp://[::1]:5").as_deref(), Ok("rtp://[::1]:5"));
+        let group = "rtp://239.1.1.1:5004?ttl=8&interface=eth0";
+        assert_eq!(read(group).as_deref(), Ok(group));
         assert!(destination("udp://127.0.0.1:5004").unwrap_err().contains("rtp://"));
         assert!(destination("rtp://127.0.0.1").is_err());
     }
