@@ -15,6 +15,7 @@ mod directory;
 #[cfg(feature = "whole")]
 mod door;
 mod dvmrp;
+mod gmc;
 mod hand_over;
 #[cfg(feature = "whole")]
 mod http;
@@ -61,6 +62,7 @@ pub const TARGETS: &[Target] = &[
     #[cfg(feature = "whole")]
     ("reload", reload::reload),
     ("dvmrp", dvmrp::dvmrp),
+    ("gmc", gmc::gmc),
     ("h264", payload::h264),
     ("h265", payload::h265),
     ("mpeg_video", payload::mpeg_video),

@@ -1,0 +1,41 @@
+//! What a router does with packets that say what they are.
+
+use std::collections::BTreeSet;
+
+use outflow_media::{Codec, Track};
+use outflow_packet::Level;
+use outflow_packet::gmc::{Described, Mark, Ways};
+use outflow_rtp::HEADER;
+
+use crate::packets::packets;
+
+const PORT: u16 = 5004;
+
+/// Packets go down ways; what is too short for one says other ways and levels. Each goes down a way once at most, and
+/// what one says of itself can be written and read again.
+pub(crate) fn gmc(data: &[u8]) {
+    let mut described = Described::default();
+    described.add(PORT + 2, Track { payload_type: 96, ..Track::h264() });
+    described.add(PORT + 2, Track { payload_type: 97, codec: Codec::Jpeg2000, ..Track::h264() });
+    let mut ways = Ways::default();
+    ways.describe(described.into());
+    for (index, packet) in packets(data).enumerate() {
+        if packet.len() < HEADER {
+            let level = |number: &u8| Level::new(number & 0x7f).unwrap_or_default();
+            let wanted = packet.iter().enumerate().map(|(to, number)| (to as u32, level(number)));
+            ways.set(wanted, |to| packet[to as usize] & 0x80 != 0);
+            continue;
+        }
+        let mut down = BTreeSet::new();
+        let port = if index % 2 == 0 { PORT } else { PORT + 2 };
+        ways.judge(port, packet, |to, sent| {
+            assert!(down.insert(to), "twice");
+            std::hint::black_box(sent.map(|sent| sent.changes(packet)));
+        });
+        assert!(down.len() <= ways.len());
+        let Some(mark) = Mark::read(packet) else { continue };
+        let (header, behind) = packet.split_first_chunk::<HEADER>().expect("a mark is behind it");
+        let again = mark.write(header, behind);
+        assert!(again.is_none_or(|again| Mark::read(&again) == Some(mark)));
+    }
+}
