@@ -273,6 +273,19 @@ fn the_packets_of_the_main_track_say_what_they_are() {
             (parsed(1, is_apart).packet.bytes, parsed(1, is_apart).rtp_header)
         );
     }
+    let mut long = parsed(0, false);
+    long.packet.bytes = [&long.packet.bytes[..], &[0; MARKED_BYTES_MAX]].concat().into();
+    assert_eq!(marks.mark(long.clone()).packet.bytes, long.packet.bytes, "there is no room");
+    assert_eq!(
+        marks.mark(parsed(0, false)).packet.bytes,
+        parsed(0, false).packet.bytes,
+        "all say it, or none"
+    );
+    marks.break_off();
+    assert!(
+        Mark::read(&marks.mark(parsed(0, false)).packet.bytes).is_some(),
+        "another source may have shorter ones"
+    );
     let mut marks = Marks::new(&Format::Rtp(vec![locked]));
     assert_eq!(marks.mark(parsed(0, false)).packet.bytes, parsed(0, false).packet.bytes, "it is signed");
 }
