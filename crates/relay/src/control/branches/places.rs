@@ -216,23 +216,6 @@ impl Distribution {
         Some(insert_derived(self, now, (base, what, chain), format, told))
     }
 
-    /// The slot of another one's packets that say what they are; it begins with what the ring of that holds.
-    fn marked(&mut self, now: Time, of: usize) -> Option<usize> {
-        let is_it = |slot: &Slot| matches!(slot.made, Made::Marked { base, .. } if base == of);
-        if let Some(known) = self.branches.find(is_it) {
-            return Some(known);
-        }
-        let format = self.branch_format(of)?.clone();
-        let ring = self.ring(format.main_track());
-        let mut marks = Marks::new(&format);
-        let held = self.held(of).into_iter().map(|parsed| marks.mark(parsed)).collect::<Vec<_>>();
-        let made = Made::Marked { base: of, marks };
-        let index = self.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));
-        held.into_iter().for_each(|parsed| self.push_to(now, index, parsed));
-        self.clocks_of(of).into_iter().for_each(|clock| self.tell_branch(now, index, clock));
-        Some(index)
-    }
-
     /// Adds a branch, in the first free place.
     pub(in crate::control) fn insert(&mut self, make: impl FnOnce(usize) -> Slot) -> usize {
         let index = self.branches.insert(make);
@@ -268,10 +251,27 @@ pub(in crate::control) fn whole_for(out: &mut Distribution, now: Time, spec: &Si
         (Encapsulation::Ts, Format::Rtp(_)) => out.derived(now, base, What::Ts),
         // Levels of renditions are none of their layers.
         (Encapsulation::Rtp, Format::Rtp(_)) if spec.marks && out.renditions.is_none() => {
-            out.marked(now, base)
+            marked(out, now, base)
         }
         _ => Some(base),
     }
+}
+
+/// The slot of another one's packets that say what they are; it begins with what the ring of that holds.
+fn marked(out: &mut Distribution, now: Time, of: usize) -> Option<usize> {
+    let is_it = |slot: &Slot| matches!(slot.made, Made::Marked { base, .. } if base == of);
+    if let Some(known) = out.branches.find(is_it) {
+        return Some(known);
+    }
+    let format = out.branch_format(of)?.clone();
+    let ring = out.ring(format.main_track());
+    let mut marks = Marks::new(&format);
+    let held = out.held(of).into_iter().map(|parsed| marks.mark(parsed)).collect::<Vec<_>>();
+    let made = Made::Marked { base: of, marks };
+    let index = out.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));
+    held.into_iter().for_each(|parsed| out.push_to(now, index, parsed));
+    out.clocks_of(of).into_iter().for_each(|clock| out.tell_branch(now, index, clock));
+    Some(index)
 }
 
 /// The stream's packets as a transport stream that another process has made up to now, as it says; it begins
