@@ -9,7 +9,7 @@ use outflow_media::{Format, Track};
 
 use super::Supervisor;
 use crate::control::Control;
-use crate::limits::SDP_BYTES_MAX;
+use crate::description::session_description;
 use crate::publisher::{PublishOptions, Publisher};
 use crate::task::Task;
 use crate::upgrade::Upgrade;
@@ -126,14 +126,9 @@ fn described(config: &StreamConfig) -> Result<Vec<Described>, ControlError> {
     let Some(sdp) = &config.sdp else {
         return Ok(vec![Described { track: Track::mp2t(), port: None }]);
     };
-    let wrong = |why: &dyn std::fmt::Display| {
-        ControlError::Configuration(format!(
-            "{}: {why}: give the session description of the source",
-            sdp.display()
-        ))
-    };
-    let text = outflow_file::read(sdp, SDP_BYTES_MAX).map_err(|e| wrong(&e))?;
-    let described = outflow_rtp::sdp::parse(&text).map_err(|e| wrong(&e))?;
+    let described = session_description(sdp).map_err(|why| {
+        ControlError::Configuration(format!("{why}: give the session description of the source"))
+    })?;
     let port = |port: u16| (port != 0).then_some(port);
     Ok(described
         .media

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
 use std::sync::Arc;
 
+use outflow_control::session_description;
 use outflow_engine::message::ControlError;
 use outflow_packet::gmc::Described;
-use outflow_rtp::limits::SDP_BYTES_MAX;
+use outflow_rtp::sdp::Description;
 
 use crate::settings::Multicast;
 
@@ -18,23 +18,23 @@ pub(super) type Groups = BTreeMap<Ipv4Addr, Arc<Described>>;
 pub(super) fn read(settings: &Multicast) -> Result<Groups, ControlError> {
     let mut groups: BTreeMap<Ipv4Addr, Described> = BTreeMap::new();
     for file in &settings.described.0 {
-        add(file, &mut groups).map_err(|why| {
+        let added = session_description(file)
+            .and_then(|read| add(read, &mut groups).map_err(|why| format!("{}: {why}", file.display())));
+        added.map_err(|why| {
             let help = "name session descriptions of groups in [multicast] described";
-            ControlError::Configuration(format!("{}: {why}: {help}", file.display()))
+            ControlError::Configuration(format!("{why}: {help}"))
         })?;
     }
     Ok(groups.into_iter().map(|(group, described)| (group, described.into())).collect())
 }
 
-fn add(file: &Path, groups: &mut BTreeMap<Ipv4Addr, Described>) -> Result<(), String> {
-    let text = outflow_file::read(file, SDP_BYTES_MAX as u64).map_err(|error| error.to_string())?;
-    let description = outflow_rtp::sdp::parse(&text).map_err(|error| error.to_string())?;
+fn add(description: Description, groups: &mut BTreeMap<Ipv4Addr, Described>) -> Result<(), &'static str> {
     for media in description.media {
         let Some(IpAddr::V4(group)) = media.address.filter(IpAddr::is_multicast) else {
-            return Err("its c= lines name no IPv4 group".to_owned());
+            return Err("its c= lines name no IPv4 group");
         };
         if media.port == 0 {
-            return Err("an m= line has no port".to_owned());
+            return Err("an m= line has no port");
         }
         groups.entry(group).or_default().add(media.port, media.track);
     }

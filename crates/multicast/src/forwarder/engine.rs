@@ -235,9 +235,7 @@ impl Engine {
         self.counters.add(Count::Packets, 1);
         self.counters.add(Count::Bytes, head.total_bytes);
         match verdict {
-            Verdict::Forward(whole) => {
-                (!whole.is_empty() || self.table.ways(head.pair).is_some()).then_some(Next::Out(whole))
-            }
+            Verdict::Forward(whole) => Some(Next::Out(whole)),
             Verdict::Wait { is_news } if !is_news || self.tell(from.0, head.pair) => Some(Next::Wait),
             Verdict::Wait { .. } | Verdict::Refuse => {
                 self.counters.add(Count::Unresolved, 1);
@@ -248,7 +246,7 @@ impl Engine {
                 let _told_again_later = is_news && self.tell(from.0, head.pair);
                 None
             }
-            Verdict::Leave => None,
+            Verdict::Drop | Verdict::Leave => None,
         }
     }
 

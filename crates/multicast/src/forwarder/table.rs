@@ -72,6 +72,8 @@ struct Waiting {
 pub(crate) enum Verdict {
     /// It goes there, and where its level is wanted ([`Table::ways`]).
     Forward(Arc<[u32]>),
+    /// It is wanted nowhere.
+    Drop,
     /// It may wait ([`Table::hold`]); whether the driver is to be told of it.
     Wait { is_news: bool },
     /// It came in elsewhere than it should; whether the driver is to be told of it.
@@ -129,7 +131,8 @@ impl Table {
         };
         if entry.parent == interface {
             entry.counts.count(bytes, false);
-            return Verdict::Forward(Arc::clone(&entry.whole));
+            let is_wanted = !entry.whole.is_empty() || !entry.ways.is_empty();
+            return if is_wanted { Verdict::Forward(Arc::clone(&entry.whole)) } else { Verdict::Drop };
         }
         if !is_ours {
             return Verdict::Leave;

@@ -27,7 +27,7 @@ struct Layered<'a> {
 }
 
 impl Layered<'_> {
-    /// Sends so many groups of pictures.
+    /// Sends a number of groups of pictures.
     fn send(&mut self, groups: usize) {
         for layer in LAYERS.into_iter().cycle().take(groups * LAYERS.len()) {
             let (payload_type, timestamp, ssrc) = (96, u32::from(self.sequence) * 3600, 5);

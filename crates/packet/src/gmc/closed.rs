@@ -18,9 +18,9 @@ pub struct Closed {
 /// Where a packet stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// So many behind the newest, which it is now.
+    /// By this number behind the newest; it is the newest now.
     Ahead(u16),
-    /// So many before it.
+    /// By this number before the newest.
     Back(u16),
     /// It is the first, or so late that the track begins again.
     Afresh,

@@ -206,7 +206,7 @@ mod tests {
     /// A rendition's encoder: how long it takes for a frame, beside the time between two, in ms.
     type Encoder = fn(u64) -> f64;
 
-    /// Plays renditions of 25 frames a second for so many seconds, with a key frame every 12; a frame comes when its
+    /// Plays renditions of 25 frames a second for `seconds`, with a key frame every 12; a frame comes when its
     /// encoder is done with it. `each` gets the timeline, the rendition, what came of it, and the shifted timestamp.
     fn encode(encoders: &[Encoder], seconds: f64, mut each: impl FnMut(&Timeline, usize, Stamp, u32)) {
         let mut timeline = Timeline::new(90_000, encoders.len());
