@@ -321,8 +321,8 @@ fn a_host_that_wants_less_gets_less_on_its_interface_alone() -> Result<()> {
 fn codes(stream: &str, scene: &Scene) -> Result<Running> {
     let pictures = "-re -f lavfi -i testsrc2=size=320x240:rate=25 -g 12 -bf 3 -sc_threshold 0";
     let coder = "-c:v libx264 -preset veryfast -x264-params b-pyramid=none:b-adapt=0:ref=1:weightp=0";
-    // Short enough for what packets say of themselves.
-    let to = format!("-f rtsp -rtsp_transport tcp -pkt_size 1400 rtsp://{RELAY_IN}:8554/{stream}");
+    // Its packets are as long as they may be: there is no room for what they say of themselves.
+    let to = format!("-f rtsp -rtsp_transport tcp rtsp://{RELAY_IN}:8554/{stream}");
     ffmpeg(&format!("{pictures} {coder} {to}")).within(&scene.paths.source).start()
 }
 

@@ -24,6 +24,9 @@ pub const HEADER: usize = 12;
 /// The padding bit, in the first byte.
 const PADDING: u8 = 0x20;
 
+/// The marker bit, in the second.
+const MARKER: u8 = 0x80;
+
 /// The distance from `earlier` to `later` of sequence numbers that wrap: negative if `later` is
 /// the older one.
 pub const fn sequence_distance(earlier: u16, later: u16) -> i16 {
@@ -179,6 +182,12 @@ pub fn ssrc(packet: &[u8]) -> Option<u32> {
 /// The sequence number of a header (RFC 3550, section 5.1).
 pub const fn sequence(header: &[u8; HEADER]) -> u16 {
     u16::from_be_bytes([header[2], header[3]])
+}
+
+/// Says in a packet that no padding stands at its end, and whether it has the marker.
+pub fn set_flags(header: &mut [u8; HEADER], has_marker: bool) {
+    header[0] &= !PADDING;
+    header[1] = header[1] & !MARKER | if has_marker { MARKER } else { 0 };
 }
 
 /// Writes another sequence number into a packet.

@@ -250,44 +250,111 @@ fn all_layers_open_at_key_frames_and_behind_those_of_open_groups() {
     assert!(!openings.comes(&trailing), "nothing begins with what has a hole");
 }
 
+/// A packet of three layers, with its header in front or apart.
+fn parsed(track: u8, sequence: u16, payload: &[u8], is_apart: bool) -> Parsed {
+    let tag = Tag { track, layers: 3, layer: 1, first: true, last: true, ..Tag::default() };
+    let head = header(sequence, 1);
+    let bytes = if is_apart { payload.to_vec() } else { [&head, payload].concat() };
+    let packet = Packet { bytes: bytes.into(), tag, arrived: Time::ZERO };
+    Parsed { packet, rtp_header: if is_apart { head } else { [0; HEADER] }, preamble: None, found: None }
+}
+
+/// A packet as it is sent: all its bytes.
+fn whole(parsed: &Parsed) -> Vec<u8> {
+    let apart = if parsed.rtp_header[0] == 0 { &[][..] } else { &parsed.rtp_header };
+    [apart, &parsed.packet.bytes].concat()
+}
+
+/// What a packet becomes.
+fn all_marked(marks: &mut Marks, parsed: Parsed) -> Vec<Vec<u8>> {
+    marks.mark(parsed).map(|part| whole(&part)).collect()
+}
+
 #[test]
 fn the_packets_of_the_main_track_say_what_they_are() {
     let video = Track { payload_type: 96, ..Track::h264() };
     let locked = Track { codec: Codec::Srtp { video: true }, ..video.clone() };
-    let tag = Tag { layers: 3, layer: 1, first: true, ..Tag::default() };
-    let parsed = |track, is_apart: bool| {
-        let head = header(9, 1);
-        let bytes = if is_apart { b"media".to_vec() } else { [&head[..], b"media"].concat() };
-        let packet = Packet { bytes: bytes.into(), tag: Tag { track, ..tag }, arrived: Time::ZERO };
-        let rtp_header = if is_apart { head } else { [0; HEADER] };
-        Parsed { packet, rtp_header, preamble: None, found: None }
-    };
     let mut marks = Marks::new(&Format::Rtp(vec![video.clone(), video]));
     for is_apart in [false, true] {
-        let of_main = marks.mark(parsed(0, is_apart));
+        let of_main = all_marked(&mut marks, parsed(0, 9, b"media", is_apart));
         let said = Mark { layer: 1, opens: false, opens_all: false, ..mark(0) };
-        assert_eq!(Mark::read(&of_main.packet.bytes), Some(said));
-        let other = marks.mark(parsed(1, is_apart));
-        assert_eq!(
-            (other.packet.bytes, other.rtp_header),
-            (parsed(1, is_apart).packet.bytes, parsed(1, is_apart).rtp_header)
-        );
+        assert_eq!((of_main.len(), Mark::read(&of_main[0])), (1, Some(said)));
+        let other = parsed(1, 9, b"media", is_apart);
+        assert_eq!(all_marked(&mut marks, other.clone()), [whole(&other)]);
     }
-    let mut long = parsed(0, false);
-    long.packet.bytes = [&long.packet.bytes[..], &[0; MARKED_BYTES_MAX]].concat().into();
-    assert_eq!(marks.mark(long.clone()).packet.bytes, long.packet.bytes, "there is no room");
-    assert_eq!(
-        marks.mark(parsed(0, false)).packet.bytes,
-        parsed(0, false).packet.bytes,
-        "all say it, or none"
-    );
-    marks.break_off();
-    assert!(
-        Mark::read(&marks.mark(parsed(0, false)).packet.bytes).is_some(),
-        "another source may have shorter ones"
-    );
     let mut marks = Marks::new(&Format::Rtp(vec![locked]));
-    assert_eq!(marks.mark(parsed(0, false)).packet.bytes, parsed(0, false).packet.bytes, "it is signed");
+    let plain = parsed(0, 9, b"media", false);
+    assert_eq!(all_marked(&mut marks, plain.clone()), [whole(&plain)], "it is signed");
+}
+
+#[test]
+fn where_a_packet_has_no_room_and_cannot_be_split_none_says_what_it_is() {
+    let vp8 = Track { codec: Codec::Vp8, payload_type: 96, ..Track::h264() };
+    let mut marks = Marks::new(&Format::Rtp(vec![vp8]));
+    let long = parsed(0, 9, &[0x10; MARKED_BYTES_MAX], false);
+    assert_eq!(all_marked(&mut marks, long.clone()), [whole(&long)], "there is no room");
+    let short = parsed(0, 10, b"media", false);
+    assert_eq!(all_marked(&mut marks, short.clone()), [whole(&short)], "all say it, or none");
+    marks.break_off();
+    let again = all_marked(&mut marks, short);
+    assert!(Mark::read(&again[0]).is_some(), "another source may have shorter ones");
+}
+
+#[test]
+fn a_packet_that_has_no_room_for_its_mark_is_split_and_the_numbers_run_on() {
+    let mut marks = Marks::new(&Format::Rtp(vec![Track { payload_type: 96, ..Track::h264() }]));
+    let unit = |bytes: usize| [&[0x41][..], &vec![7; bytes - 1]].concat();
+    // The longest that needs no split; the shortest that does, with what else its header says; what fills its packet.
+    let room = MARKED_BYTES_MAX - HEADER - Mark::BYTES;
+    let mut padded = parsed(0, 65_535, &[&unit(room + 1)[..], &[0, 2]].concat(), true);
+    padded.rtp_header[0] |= 0x20;
+    padded.rtp_header[1] |= 0x80;
+    padded.packet.tag.ends = Some(2);
+    let packets =
+        [parsed(0, 65_534, &unit(room), false), padded, parsed(0, 0, &unit(room + Mark::BYTES), false)];
+    let mut parts = Vec::new();
+    for packet in packets.clone() {
+        parts.extend(all_marked(&mut marks, packet));
+    }
+    let read = |packet: &Vec<u8>| {
+        let header = RtpHeader::new_checked(packet).expect("a packet");
+        let said = Mark::read(packet).expect("a mark");
+        (header.sequence(), header.marker(), said.first, said.ends)
+    };
+    assert_eq!(
+        parts.iter().map(read).collect::<Vec<_>>(),
+        [
+            (65_534, false, true, None),
+            (65_535, false, true, None),
+            (0, true, false, Some(2)),
+            (1, false, true, None),
+            (2, false, false, None),
+        ]
+    );
+    assert!(parts.iter().all(|part| part.len() <= MARKED_BYTES_MAX && part[0] & 0x20 == 0));
+    let data = |packet: &Vec<u8>| RtpHeader::new_checked(packet).expect("a packet").payload().to_vec();
+    assert!(data(&parts[1]).starts_with(&[0x5c, 0x81]) && data(&parts[2]).starts_with(&[0x5c, 0x41]));
+    let tags = marks.mark(parsed(0, 1, &unit(room + 1), false)).map(|part| part.packet.tag);
+    let tags = tags.map(|tag| (tag.first, tag.last)).collect::<Vec<_>>();
+    assert_eq!(tags, [(true, false), (false, true)]);
+    let again = all_marked(&mut marks, packets[1].clone());
+    assert_eq!(again, parts[1..3], "once more, as before");
+}
+
+#[test]
+fn what_is_late_and_too_long_goes_as_a_whole() {
+    let mut marks = Marks::new(&Format::Rtp(vec![Track { payload_type: 96, ..Track::h264() }]));
+    let long = |sequence| parsed(0, sequence, &[0x41; 1455], false);
+    let numbers = |parts: Vec<Vec<u8>>| {
+        parts
+            .iter()
+            .map(|part| (u16::from_be_bytes([part[2], part[3]]), Mark::read(part).is_some()))
+            .collect()
+    };
+    let sent: Vec<Vec<(u16, bool)>> =
+        [1, 4, 2, 3].map(|sequence| numbers(all_marked(&mut marks, long(sequence)))).into();
+    assert_eq!(sent[..2], [[(1, true), (2, true)], [(5, true), (6, true)]]);
+    assert_eq!(sent[2..], [[(3, false)], [(4, false)]], "there is one number for each");
 }
 
 #[test]

@@ -16,6 +16,17 @@ fn bad(reason: &'static str) -> Malformed {
     Malformed { format: "H.264 payload", offset: 0, reason }
 }
 
+/// Whether a payload that begins with this byte is one of the non-interleaved mode (section 5.4).
+pub(super) const fn is_plain(header: u8) -> bool {
+    matches!(nal_type(header), 1..=STAP_A | FU_A)
+}
+
+/// What stands before a fragment's data (section 5.8): its flags say whether the unit of this header begins or ends.
+pub(super) fn fragment(header: NalHeader, flags: u8) -> Vec<u8> {
+    let [unit, _] = header.bytes;
+    vec![unit & 0xe0 | FU_A, flags | nal_type(unit)]
+}
+
 /// Tells the NAL units and fragments in a payload, in the order in which they were sent.
 /// Reserved types hold nothing that is known. Decoding order numbers of the interleaved mode are
 /// passed over.

@@ -13,6 +13,17 @@ fn bad(reason: &'static str) -> Malformed {
     Malformed { format: "H.265 payload", offset: 0, reason }
 }
 
+/// Whether a payload that begins with this byte is a NAL unit, an aggregate or a fragment.
+pub(super) const fn is_plain(header: u8) -> bool {
+    nal_type(header) <= FRAGMENT
+}
+
+/// What stands before a fragment's data (section 4.4.3): its flags say whether the unit of this header begins or ends.
+pub(super) fn fragment(header: NalHeader, flags: u8) -> Vec<u8> {
+    let [first, second] = header.bytes;
+    vec![first & 0x81 | FRAGMENT << 1, second, flags | nal_type(first)]
+}
+
 /// Tells the NAL units and fragments in a payload. With `order_numbers` (`sprop-max-don-diff`
 /// above 0) they have decoding order numbers, which are passed over. Packets that carry payload
 /// control information (PACI) are read as the packet within.

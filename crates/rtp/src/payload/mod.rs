@@ -11,11 +11,13 @@ mod mpeg;
 mod parameter_sets;
 pub mod raw_video;
 mod reader;
+mod split;
 pub mod vp8;
 pub mod vp9;
 
 pub use parameter_sets::parameter_sets;
 pub use reader::RtpReader;
+pub use split::Splitter;
 
 use outflow_media::Malformed;
 
@@ -36,6 +38,15 @@ impl NalHeader {
 
     const fn long(bytes: [u8; NAL_HEADER]) -> Self {
         NalHeader { bytes, length: 2 }
+    }
+
+    /// The one that stands in these bytes.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        match *bytes {
+            [byte] => Some(NalHeader::short(byte)),
+            [one, other] => Some(NalHeader::long([one, other])),
+            _ => None,
+        }
     }
 
     fn bytes(&self) -> &[u8] {

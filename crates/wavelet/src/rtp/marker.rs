@@ -26,7 +26,9 @@ impl Marker {
     pub fn mark(&mut self, packet: &[u8]) -> Bytes {
         let bytes = Bytes::copy_from_slice(packet);
         let Ok(tag) = self.parser.tag(0, packet) else { return bytes };
-        let packet = Packet { bytes, tag, arrived: Time::ZERO };
-        self.marks.mark(Parsed { packet, rtp_header: [0; 12], preamble: None, found: None }).packet.bytes
+        let packet = Packet { bytes: bytes.clone(), tag, arrived: Time::ZERO };
+        // No packet of this codec is split.
+        let mut marked = self.marks.mark(Parsed { packet, rtp_header: [0; 12], preamble: None, found: None });
+        marked.next().map_or(bytes, |marked| marked.packet.bytes)
     }
 }

@@ -266,7 +266,7 @@ fn marked(out: &mut Distribution, now: Time, of: usize) -> Option<usize> {
     let format = out.branch_format(of)?.clone();
     let ring = out.ring(format.main_track());
     let mut marks = Marks::new(&format);
-    let held = out.held(of).into_iter().map(|parsed| marks.mark(parsed)).collect::<Vec<_>>();
+    let held = out.held(of).into_iter().flat_map(|parsed| marks.mark(parsed)).collect::<Vec<_>>();
     let made = Made::Marked { base: of, marks };
     let index = out.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));
     held.into_iter().for_each(|parsed| out.push_to(now, index, parsed));

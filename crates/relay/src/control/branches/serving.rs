@@ -79,8 +79,8 @@ impl Distribution {
             }
         }
         into_branch(self, now, index, parsed, true);
-        if let Some((at, parsed)) = marked {
-            self.push_to(now, at, parsed);
+        if let Some((at, parts)) = marked {
+            parts.for_each(|parsed| self.push_to(now, at, parsed));
         }
     }
 }
