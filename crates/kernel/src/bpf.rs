@@ -3,6 +3,9 @@
 //! Libraries for it read the description of all the kernel's types when they load a program, which
 //! takes 20 MB and 100 ms; our programs ask nothing about the kernel's types.
 
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+use core::ptr::{from_ref, null, null_mut};
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -11,6 +14,8 @@ use aya_obj::generated::{
     BPF_F_MMAPABLE, BPF_F_TEST_XDP_LIVE_FRAMES, XDP_FLAGS_SKB_MODE, bpf_attach_type, bpf_cmd, bpf_insn,
     bpf_map_type, bpf_prog_type,
 };
+
+use super::shared::Plain;
 
 /// What the verifier says of a program that it refuses, bytes.
 const LOG_BYTES: usize = 64 << 10;
@@ -62,6 +67,17 @@ struct LinkCreate {
 
 #[repr(C)]
 #[derive(Default)]
+struct Element {
+    map_fd: u32,
+    padding: u32,
+    key: u64,
+    /// Or the key that follows.
+    value: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+#[derive(Default)]
 struct TestRun {
     prog_fd: u32,
     retval: u32,
@@ -81,21 +97,92 @@ struct TestRun {
     padding: u32,
 }
 
-/// Makes an array of `entries` values of `value_bytes` each that can be mapped into memory.
-pub(super) fn create_array(name: &str, value_bytes: usize, entries: u32) -> io::Result<OwnedFd> {
-    let mut attributes = MapCreate {
-        map_type: bpf_map_type::BPF_MAP_TYPE_ARRAY as u32,
-        key_size: size_of::<u32>() as u32,
-        value_size: value_bytes as u32,
-        max_entries: entries,
-        map_flags: BPF_F_MMAPABLE,
-        map_name: short(name),
-        ..MapCreate::default()
-    };
-    // SAFETY: the attributes of this command; they name no memory.
-    let fd = unsafe { bpf(bpf_cmd::BPF_MAP_CREATE, &mut attributes)? };
-    // SAFETY: the descriptor is new, and nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+/// A map that is to be made: its name, and bytes of its keys and values.
+pub(super) struct MapShape {
+    pub(super) kind: bpf_map_type,
+    pub(super) name: &'static str,
+    pub(super) key_bytes: usize,
+    pub(super) value_bytes: usize,
+    pub(super) entries: u32,
+    pub(super) flags: u32,
+}
+
+impl MapShape {
+    /// An array that can be mapped into memory.
+    pub(super) fn array(name: &'static str, value_bytes: usize, entries: u32) -> Self {
+        let (kind, key_bytes) = (bpf_map_type::BPF_MAP_TYPE_ARRAY, size_of::<u32>());
+        MapShape { kind, name, key_bytes, value_bytes, entries, flags: BPF_F_MMAPABLE }
+    }
+
+    pub(super) fn make(&self) -> io::Result<OwnedFd> {
+        let mut attributes = MapCreate {
+            map_type: self.kind as u32,
+            key_size: self.key_bytes as u32,
+            value_size: self.value_bytes as u32,
+            max_entries: self.entries,
+            map_flags: self.flags,
+            map_name: short(self.name),
+            ..MapCreate::default()
+        };
+        // SAFETY: the attributes of this command; they name no memory.
+        let fd = unsafe { bpf(bpf_cmd::BPF_MAP_CREATE, &mut attributes)? };
+        // SAFETY: the descriptor is new, and nothing else owns it.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+}
+
+/// The entries of a map by keys, which programs may write at any time.
+#[derive(Debug)]
+pub(super) struct Entries<K: Plain, V: Plain> {
+    map: OwnedFd,
+    holds: PhantomData<fn(K) -> V>,
+}
+
+impl<K: Plain, V: Plain> Entries<K, V> {
+    /// Those of a map with keys and values of these sizes.
+    pub(super) fn new(map: OwnedFd) -> Self {
+        Entries { map, holds: PhantomData }
+    }
+
+    pub(super) fn set(&self, key: &K, value: &V) -> io::Result<()> {
+        self.ask(bpf_cmd::BPF_MAP_UPDATE_ELEM, from_ref(key).cast(), from_ref(value).cast::<u8>().cast_mut())
+    }
+
+    pub(super) fn get(&self, key: &K) -> Option<V> {
+        let mut value = MaybeUninit::<V>::uninit();
+        self.ask(bpf_cmd::BPF_MAP_LOOKUP_ELEM, from_ref(key).cast(), value.as_mut_ptr().cast()).ok()?;
+        // SAFETY: the kernel has written all of it, and any bytes are a value.
+        Some(unsafe { value.assume_init() })
+    }
+
+    /// It may not be there.
+    pub(super) fn remove(&self, key: &K) {
+        let _not_there = self.ask(bpf_cmd::BPF_MAP_DELETE_ELEM, from_ref(key).cast(), null_mut());
+    }
+
+    /// All keys that there are, as far as none comes or goes meanwhile; of those that are removed, the rest may follow
+    /// twice.
+    pub(super) fn keys(&self, entries: u32) -> Vec<K> {
+        let mut keys: Vec<K> = Vec::new();
+        for _ in 0..entries {
+            let (mut next, before) = (MaybeUninit::<K>::uninit(), keys.last().map_or(null(), from_ref));
+            let asked = self.ask(bpf_cmd::BPF_MAP_GET_NEXT_KEY, before.cast(), next.as_mut_ptr().cast());
+            if asked.is_err() {
+                break;
+            }
+            // SAFETY: the kernel has written all of it, and any bytes are a key.
+            keys.push(unsafe { next.assume_init() });
+        }
+        keys
+    }
+
+    fn ask(&self, command: bpf_cmd, key: *const u8, value: *mut u8) -> io::Result<()> {
+        let (key, value) = (key.addr() as u64, value.addr() as u64);
+        let mut attributes = Element { map_fd: number(&self.map), key, value, ..Element::default() };
+        // SAFETY: the attributes of this command; they name a key and a value of the sizes that the map has, or none
+        // where the command takes none. Both outlive the call.
+        unsafe { bpf(command, &mut attributes) }.map(drop)
+    }
 }
 
 /// Loads a program.
@@ -131,7 +218,7 @@ pub(super) fn load(
         Ok(fd) => return Ok(fd),
         Err(error) => error,
     };
-    if !matches!(error.raw_os_error(), Some(libc::EACCES | libc::EINVAL)) {
+    if !matches!(error.raw_os_error(), Some(libc::EACCES | libc::EINVAL | libc::E2BIG)) {
         return Err(error);
     }
     // Once more, to hear why.
@@ -158,16 +245,26 @@ pub(super) fn attach_tracepoint(program: &OwnedFd, name: &CStr) -> io::Result<Ow
 /// Has the XDP program run for what comes in at a device, whatever its driver, while the returned
 /// descriptor is open.
 pub(super) fn attach_xdp(program: &OwnedFd, ifindex: u32) -> io::Result<OwnedFd> {
-    let mut attributes = LinkCreate {
+    link(&mut LinkCreate {
         prog_fd: number(program),
         target_ifindex: ifindex,
         attach_type: bpf_attach_type::BPF_XDP as u32,
         flags: XDP_FLAGS_SKB_MODE,
-    };
+    })
+}
+
+fn link(attributes: &mut LinkCreate) -> io::Result<OwnedFd> {
     // SAFETY: the attributes of this command; they name no memory.
-    let fd = unsafe { bpf(bpf_cmd::BPF_LINK_CREATE, &mut attributes)? };
+    let fd = unsafe { bpf(bpf_cmd::BPF_LINK_CREATE, attributes)? };
     // SAFETY: the descriptor is new, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Has the classifier run for what comes in at a device, before the system's own, while the returned descriptor is open
+/// (6.6 and newer).
+pub(super) fn attach_ingress(program: &OwnedFd, ifindex: u32) -> io::Result<OwnedFd> {
+    let attach_type = bpf_attach_type::BPF_TCX_INGRESS as u32;
+    link(&mut LinkCreate { prog_fd: number(program), target_ifindex: ifindex, attach_type, flags: 0 })
 }
 
 /// Runs the XDP program on `repeat` copies of `frame`, `batch` at a time, and sends each where it

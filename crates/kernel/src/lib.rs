@@ -24,10 +24,12 @@ mod error;
 mod failure;
 mod layout;
 pub mod limits;
+mod object;
 mod program;
 mod shared;
 mod table;
 mod tc;
+pub mod thin;
 mod xdp;
 
 use core::ops::Range;

@@ -38,7 +38,7 @@ fn arguments() -> Result<Arguments, Box<dyn std::error::Error>> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments = arguments()?;
-    let (multicast, mut events) = Multicast::start(arguments.options)?;
+    let (multicast, mut events) = Multicast::start(arguments.options, outflow_multicast::open_filter())?;
     for name in &arguments.names {
         let mut downstream = Downstream::new(Interface::find(name)?);
         if arguments.is_quick {

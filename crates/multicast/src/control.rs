@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use outflow_kernel::thin::Filter;
 use outflow_packet::gmc::Described;
 use outflow_routing::membership::Level;
 use tokio::io::unix::AsyncFd;
@@ -46,7 +47,8 @@ pub struct Multicast {
 
 impl Multicast {
     /// Begins, without any interface, in the network namespace of the thread that calls. Sockets are opened
-    /// by the runtime's threads, which are to be in the same.
+    /// by the runtime's threads, which are to be in the same. Where less than all of a group is wanted, the filter
+    /// leaves out what is not; without, for this reason, user space does.
     ///
     /// # Errors
     ///
@@ -55,7 +57,10 @@ impl Multicast {
     /// # Panics
     ///
     /// Outside a runtime of tokio with I/O and time.
-    pub fn start(options: Options) -> Result<(Self, mpsc::Receiver<Event>), Error> {
+    pub fn start(
+        options: Options,
+        filter: Result<Arc<Filter>, String>,
+    ) -> Result<(Self, mpsc::Receiver<Event>), Error> {
         let kernel = Routing::open(options.table)?.watched().map_err(Error::Open)?;
         let (events, receiver) = Events::new();
         let seed = RandomState::new().hash_one("host");
@@ -63,7 +68,8 @@ impl Multicast {
         // It wraps as the field of the messages does.
         let generation = since.map_or(0, |since| since.as_secs() as u32);
         let listener = Arc::new(Listener::open().map_err(Error::Open)?);
-        let (driver, arrivals) = Driver::new(Arc::clone(&listener), events, &options, (seed, generation));
+        let (driver, arrivals) =
+            Driver::new(Arc::clone(&listener), events, (&options, filter), (seed, generation));
         let (commands, queue) = mpsc::channel(COMMANDS_MAX);
         let changes = Changes::open().and_then(Changes::watched).map_err(Error::Open)?;
         let listener = listener.watched().map_err(Error::Open)?;

@@ -14,6 +14,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use outflow_kernel::thin::Filter;
 use outflow_media::Time;
 use outflow_packet::gmc::Described;
 use outflow_routing::membership::{Level, Reason};
@@ -82,12 +83,12 @@ impl Driver {
     pub(crate) fn new(
         listener: Arc<Listener>,
         events: Events,
-        options: &Options,
+        (options, filter): (&Options, Result<Arc<Filter>, String>),
         (seed, generation): (u64, u32),
     ) -> (Self, mpsc::Receiver<Arrival>) {
         let clock = Clock::start();
         let now = clock.now();
-        let (forwarder, arrivals) = Forwarder::new(clock);
+        let (forwarder, arrivals) = Forwarder::new(clock, filter);
         let driver = Driver {
             clock,
             is_forwarding: options.forward,
@@ -342,8 +343,10 @@ impl Driver {
                 events_missed: self.events.missed,
                 send_errors: self.out.errors,
                 user: self.forwarder.counts(),
+                filter: self.forwarder.filter_counts(),
                 ..self.counts
             },
+            filter_refused: self.forwarder.filter_refused().cloned(),
             timings: self.watch.take(),
         }
     }

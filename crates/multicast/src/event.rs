@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use outflow_kernel::thin;
 use outflow_media::Prefix;
 use outflow_routing::membership::Level;
 use tokio::sync::mpsc;
@@ -106,9 +107,11 @@ pub struct Flow {
     /// Where they are forwarded in user space, whole, as the kernel's table has no room for that interface, or for
     /// the one where they come in.
     pub by_user: Vec<Name>,
-    /// Where they are forwarded in user space without those that do not belong to this level, as far as they say that
-    /// themselves ([`Mark`](outflow_packet::gmc::Mark)); others go there, too.
+    /// Where they are forwarded without those that do not belong to this level, as far as they say that themselves
+    /// ([`Mark`](outflow_packet::gmc::Mark)); others go there, too.
     pub thinned: Vec<(Name, Level)>,
+    /// The kernel does that, by the filter; else user space.
+    pub is_filtered: bool,
     /// Where they are wanted at a lower level that the relay is to serve, as it said ([`Relayed`](crate::Relayed)).
     pub by_relay: Vec<(Name, Level)>,
 }
@@ -157,6 +160,8 @@ pub struct Counts {
     pub events_missed: u64,
     /// Packets that are forwarded in user space.
     pub user: UserCounts,
+    /// Packets that the kernel's filter has forwarded.
+    pub filter: thin::Counts,
 }
 
 /// An interface with hosts.
@@ -239,6 +244,8 @@ pub struct Snapshot {
     pub flows: Vec<Flow>,
     /// What had no effect.
     pub counts: Counts,
+    /// Why the kernel leaves out no packets of which less is wanted, if it does not: user space does.
+    pub filter_refused: Option<String>,
     /// How long things took since the last snapshot, if that is noted
     /// ([`Options::timings`](crate::Options)); the last [`TIMINGS_MAX`](crate::limits::TIMINGS_MAX).
     pub timings: Vec<Timing>,

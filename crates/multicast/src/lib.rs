@@ -38,10 +38,11 @@ pub use event::{
     RouteState, Snapshot,
 };
 pub use forward::Relayed;
-pub use forwarder::UserCounts;
+pub use forwarder::{UserCounts, open_filter};
 pub use interfaces::{Addresses, Interface, Warning};
 pub use neighbours::Neighbours;
 pub use options::Options;
+pub use outflow_kernel::thin::{Counts as FilterCounts, Filter};
 pub use querier::Downstream;
 pub use timing::Timing;
 pub use wanted::Wanted;

@@ -44,6 +44,10 @@ pub const PORTS_MAX: usize = 1024;
 /// are lost, and counted ([`UserCounts`](crate::UserCounts)).
 pub(crate) const TAP_BUFFER_BYTES: usize = 8 << 20;
 
+/// Tracks of layered packets that the kernel's filter knows, of all flows. Of further ones, those that were not used for
+/// longest begin again.
+pub(crate) const FILTER_TRACKS_MAX: u32 = 2048;
+
 /// Copies of packets that one call sends. Further ones are for the next call.
 pub(crate) const SENT_AT_ONCE: usize = 256;
 

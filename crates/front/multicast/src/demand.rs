@@ -257,7 +257,8 @@ mod tests {
     fn nothing() -> Snapshot {
         let (interfaces, own, flows, timings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let counts = outflow_multicast::Counts::default();
-        Snapshot { interfaces, upstream: None, dvmrp: None, own, flows, counts, timings }
+        let filter_refused = None;
+        Snapshot { interfaces, upstream: None, dvmrp: None, own, flows, counts, filter_refused, timings }
     }
 
     #[test]

@@ -1,21 +1,22 @@
 //! Multicast as a front of the relay: its task, its pages, its keys.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use outflow_api::{Page, Pages};
 use outflow_config::{Config, Protocol};
 use outflow_control::{Control, Front, Started, Task};
 use outflow_engine::message::ControlError;
+use outflow_multicast::{Filter, open_filter};
 use tokio::sync::mpsc;
 
 use crate::handle::{Ask, Attached, Handle};
-use crate::settings::Multicast;
+use crate::settings::{FilterBy, Multicast};
 use crate::{metrics, pages, settings, task};
 
 /// Multicast by IGMP and DVMRP: `[multicast]`.
 pub fn front() -> Arc<dyn Front> {
     let (handle, asks) = Handle::new();
-    Arc::new(Groups { handle, asks: Mutex::new(Some(asks)) })
+    Arc::new(Groups { handle, asks: Mutex::new(Some(asks)), filter: OnceLock::new() })
 }
 
 #[derive(Debug)]
@@ -23,6 +24,21 @@ struct Groups {
     handle: Handle,
     /// What the task reads, once it runs.
     asks: Mutex<Option<mpsc::Receiver<Ask>>>,
+    /// Once it was asked for.
+    filter: OnceLock<Filtering>,
+}
+
+/// What leaves out packets in the kernel; or why nothing does.
+pub(crate) type Filtering = Result<Arc<Filter>, String>;
+
+impl Groups {
+    fn filter(&self, settings: &Multicast) -> Filtering {
+        match settings.filter {
+            FilterBy::Auto if settings.is_on() => self.filter.get_or_init(open_filter).clone(),
+            FilterBy::Auto => Err("no interface takes part".to_owned()),
+            FilterBy::User => Err("[multicast] filter is \"user\"".to_owned()),
+        }
+    }
 }
 
 impl Front for Groups {
@@ -48,7 +64,8 @@ impl Front for Groups {
     }
 
     fn configure(&self, config: Arc<Config>) -> Task<Result<(), ControlError>> {
-        let handle = self.handle.clone();
-        Box::pin(async move { handle.set(&config).await })
+        // Here, and not later: the thread that starts the relay still has the privileges that this takes.
+        let (handle, filter) = (self.handle.clone(), self.filter(&config.section::<Multicast>()));
+        Box::pin(async move { handle.set(&config, filter).await })
     }
 }

@@ -10,6 +10,7 @@ use outflow_routing::Level;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::described;
+use crate::front::Filtering;
 use crate::limits::MULTICAST_ASKS_MAX;
 use crate::plan::Plan;
 use crate::state::{MulticastReported, MulticastState};
@@ -38,7 +39,7 @@ impl Attached {
 #[derive(Debug)]
 pub(crate) enum Ask {
     /// To do as the configuration says from now on.
-    Plan(Box<Plan>, oneshot::Sender<Result<(), ControlError>>),
+    Plan(Box<Plan>, Filtering, oneshot::Sender<Result<(), ControlError>>),
     /// What there is.
     State(oneshot::Sender<MulticastState>),
     /// A host says which level it wants of a group.
@@ -71,11 +72,11 @@ impl Handle {
     /// # Errors
     /// The system does not let the relay route multicast; it says why. It is tried again and again. Or a session
     /// description cannot be read.
-    pub(crate) async fn set(&self, config: &Config) -> Result<(), ControlError> {
+    pub(crate) async fn set(&self, config: &Config, filter: Filtering) -> Result<(), ControlError> {
         let (reply, answer) = oneshot::channel();
         let plan = Plan::new(config);
         let described = described::read(&plan.settings)?;
-        let ask = Ask::Plan(Box::new(Plan { described, ..plan }), reply);
+        let ask = Ask::Plan(Box::new(Plan { described, ..plan }), filter, reply);
         self.asks.send(ask).await.map_err(|_| ControlError::ShuttingDown)?;
         answer.await.map_err(|_| ControlError::ShuttingDown)?
     }

@@ -26,6 +26,8 @@ section! {
         upstream: Option<Interface> = None,
         /// What forwards a stream that comes in as a group already.
         forward: Forward = Forward::Auto,
+        /// What leaves out packets where less than all of a group is wanted.
+        filter: FilterBy = FilterBy::Auto,
         /// The number of the kernel's multicast routing table; the usual one if not given.
         table: Option<usize> = None,
         /// Between general queries (RFC 3376, section 8.2).
@@ -42,6 +44,16 @@ section! {
         sources: Prefixes = Prefixes::default(),
         /// Session descriptions of groups whose packets do not say themselves which layer they are.
         described: Files = Files::default(),
+    }
+}
+
+words! {
+    /// What leaves out packets that say that they belong to better levels than an interface wants.
+    pub(crate) enum FilterBy: "a way to filter" {
+        /// The kernel, where it can; else user space.
+        Auto = "auto",
+        /// User space.
+        User = "user",
     }
 }
 

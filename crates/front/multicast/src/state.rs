@@ -19,6 +19,9 @@ pub struct MulticastState {
     pub problem: Option<String>,
     /// What forwards a stream that comes in as a group already: "auto" or "relay".
     pub forward: &'static str,
+    /// Why the kernel leaves out no packets that belong to better levels than an interface wants, if it does not: user
+    /// space does.
+    pub filter_problem: Option<String>,
     /// The number of the kernel's routing table; null for the usual one.
     pub table: Option<u32>,
     /// The interface on which is joined what hosts want.
@@ -29,8 +32,9 @@ pub struct MulticastState {
     pub dvmrp: Option<MulticastDvmrp>,
     /// Packets of groups that come in, and where they are forwarded.
     pub flows: Vec<MulticastFlow>,
-    /// What the driver counts, by name; all but `packets`, `upcalls`, `user_packets`, `user_bytes` and `user_copies`
-    /// had no effect. Those of `user_` are of packets that are forwarded in user space.
+    /// What the driver counts, by name; all but `packets`, `upcalls`, and what was forwarded (`…_packets`, `…_bytes`,
+    /// `…_copies`) had no effect. Those of `user_` are of packets that are forwarded in user space, those of `filter_` of
+    /// packets that the kernel forwards as far as they are wanted.
     pub counts: BTreeMap<&'static str, u64>,
 }
 
@@ -81,8 +85,9 @@ pub struct MulticastGroup {
     pub level: u8,
     /// The stream that is this group.
     pub stream: Option<String>,
-    /// What brings it there: "relay", "kernel", or "user": the relay as a router, with all of it as it came, or without
-    /// the packets that say that they belong to better levels. Null if nothing does, as nothing comes in or it is there already.
+    /// What brings it there: "relay", or "kernel", or "user": the relay as a router. The latter two bring all of it as it
+    /// came, or leave out packets that say that they belong to better levels. Null if nothing does, as nothing comes in or
+    /// it is there already.
     pub served_by: Option<&'static str>,
     /// Why the relay cannot send it, if it cannot.
     pub problem: Option<String>,
@@ -181,9 +186,11 @@ pub struct MulticastFlow {
     /// Where the relay forwards them as they came, as the kernel has no room for that interface, or for the one where
     /// they come in.
     pub by_user: Vec<String>,
-    /// Where the relay forwards those that belong to a level, as far as they say that themselves: those that a relay
-    /// sends by RTP do.
+    /// Where those are forwarded that belong to a level, as far as they say that themselves: those that a relay sends by
+    /// RTP do.
     pub thinned: Vec<MulticastLevel>,
+    /// What does that: "kernel" or "user"; null if nothing is.
+    pub thinned_by: Option<&'static str>,
     /// Where the relay sends a lower level instead.
     pub by_relay: Vec<MulticastLevel>,
 }
@@ -213,6 +220,7 @@ impl MulticastState {
         }
         self.flows = snapshot.flows.iter().map(MulticastFlow::from).collect();
         self.counts = counts(&snapshot.counts);
+        self.filter_problem = snapshot.filter_refused;
     }
 }
 
@@ -228,7 +236,8 @@ impl MulticastInterface {
             let mut here = flows.iter().filter(|flow| IpAddr::V4(flow.group) == *group);
             here.find_map(|flow| match () {
                 () if is_here(&flow.by_kernel) => Some("kernel"),
-                () if is_here(&flow.by_user) || is_thinned(flow) => Some("user"),
+                () if is_here(&flow.by_user) => Some("user"),
+                () if is_thinned(flow) => Some(thinned_by(flow)),
                 () => None,
             })
         };
@@ -283,6 +292,10 @@ impl From<&RouteState> for MulticastRoute {
     }
 }
 
+fn thinned_by(flow: &Flow) -> &'static str {
+    if flow.is_filtered { "kernel" } else { "user" }
+}
+
 impl From<&Flow> for MulticastFlow {
     fn from(flow: &Flow) -> Self {
         let level = |(interface, level): &(Name, outflow_routing::Level)| MulticastLevel {
@@ -296,6 +309,7 @@ impl From<&Flow> for MulticastFlow {
             by_kernel: flow.by_kernel.iter().map(ToString::to_string).collect(),
             by_user: flow.by_user.iter().map(ToString::to_string).collect(),
             thinned: flow.thinned.iter().map(level).collect(),
+            thinned_by: (!flow.thinned.is_empty()).then(|| thinned_by(flow)),
             by_relay: flow.by_relay.iter().map(level).collect(),
         }
     }
@@ -316,6 +330,12 @@ fn counts(counts: &Counts) -> BTreeMap<&'static str, u64> {
         ("upstream_refused", counts.upstream_refused),
         ("interfaces_refused", counts.interfaces_refused),
         ("events_missed", counts.events_missed),
+        ("filter_packets", counts.filter.packets),
+        ("filter_bytes", counts.filter.bytes),
+        ("filter_copies", counts.filter.copies),
+        ("filter_thinned", counts.filter.thinned),
+        ("filter_failed", counts.filter.failed),
+        ("filter_handed_over", counts.filter.handed_over),
         ("user_packets", counts.user.packets),
         ("user_bytes", counts.user.bytes),
         ("user_copies", counts.user.copies),

@@ -21,6 +21,7 @@ use super::state::{
     MulticastDvmrp, MulticastInterface, MulticastNeighbours, MulticastReported, MulticastState,
     MulticastUpstream,
 };
+use crate::front::Filtering;
 use crate::limits::{MULTICAST_LOOK, MULTICAST_ROUTED_TTL};
 use crate::settings::Forward;
 
@@ -35,7 +36,7 @@ pub(super) async fn run(control: Control, mut asks: mpsc::Receiver<Ask>) {
     loop {
         tokio::select! {
             ask = asks.recv() => match ask {
-                Some(Ask::Plan(plan, reply)) => _ = reply.send(task.follow(*plan).await),
+                Some(Ask::Plan(plan, filter, reply)) => _ = reply.send(task.follow(*plan, filter).await),
                 Some(Ask::State(reply)) => _ = reply.send(task.state().await),
                 Some(Ask::SayLevel(said, reply)) => _ = reply.send(task.say_level(said).await),
                 None => return,
@@ -73,6 +74,8 @@ struct Sending {
 struct Task {
     control: Control,
     plan: Plan,
+    /// What leaves out packets in the kernel; or why nothing does.
+    filter: Filtering,
     driver: Option<Driver>,
     interfaces: Interfaces,
     demand: Demand,
@@ -89,6 +92,7 @@ impl Task {
         Task {
             control,
             plan: Plan::default(),
+            filter: Err(String::new()),
             driver: None,
             interfaces: Interfaces::default(),
             demand: Demand::default(),
@@ -100,10 +104,11 @@ impl Task {
     }
 
     /// Another plan is to be followed.
-    async fn follow(&mut self, plan: Plan) -> Result<(), ControlError> {
+    async fn follow(&mut self, plan: Plan, filter: Filtering) -> Result<(), ControlError> {
         let before = std::mem::replace(&mut self.plan, plan);
+        self.filter = filter;
         let (old, new) = (&before.settings, &self.plan.settings);
-        if !new.is_on() || options(old) != options(new) {
+        if !new.is_on() || options(old) != options(new) || old.filter != new.filter {
             self.end().await;
         } else if let Some(driver) = &self.driver
             && !ask_alike(old, new)
@@ -123,7 +128,7 @@ impl Task {
             self.problem = None;
             return Ok(());
         }
-        match Multicast::start(options(&self.plan.settings)) {
+        match Multicast::start(options(&self.plan.settings), self.filter.clone()) {
             Ok((multicast, events)) => {
                 self.driver = Some(Driver { multicast, events });
                 self.problem = None;

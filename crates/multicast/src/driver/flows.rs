@@ -116,18 +116,18 @@ impl Driver {
         parent: PortId,
         (route, before): (&Route, &Route),
     ) -> io::Result<()> {
-        if let Some(vif) = parent.vif {
+        if let Some(vif) = parent.vif.filter(|_| route.user.is_empty()) {
             kernel.set_flow(pair.source, pair.group, vif, route.kernel)?;
-            if route.user.is_empty() {
-                self.forwarder.remove_flow(pair);
-                return Ok(());
-            }
+            self.forwarder.remove_flow(pair);
+            return Ok(());
         }
         let by_kernel = before.kernel.iter().filter_map(|vif| Some(self.ports.at(vif)?.id.index));
         let had_all = by_kernel.chain(before.user.whole.iter().copied()).collect::<Vec<_>>();
         let described = self.described.get(&pair.group).cloned().unwrap_or_default();
         let outputs = (&route.user, &had_all[..], described);
-        self.forwarder.set_flow(pair, parent.index, outputs)
+        self.forwarder.set_flow(pair, parent.index, outputs)?;
+        // Behind it: for a moment both forward, and no packet is lost between them.
+        parent.vif.map_or(Ok(()), |vif| kernel.set_flow(pair.source, pair.group, vif, route.kernel))
     }
 
     /// Has both forget it.
@@ -179,6 +179,7 @@ impl Driver {
             by_kernel: entry.route.kernel.iter().filter_map(at).collect(),
             by_user: entry.route.user.whole.iter().filter_map(|index| name(*index)).collect(),
             thinned: entry.route.user.thinned.iter().filter_map(at_level).collect(),
+            is_filtered: self.forwarder.is_filtered(pair),
             by_relay: entry.route.relay.iter().filter_map(at_level).collect(),
         })
     }

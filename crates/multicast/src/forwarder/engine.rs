@@ -11,11 +11,13 @@ use std::sync::mpsc::Receiver;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::EventFd;
+use outflow_kernel::thin::{Filter, FlowId};
 use outflow_media::Time;
 use tokio::sync::mpsc;
 
 use super::arrival::Arrival;
 use super::counts::{Count, Counters};
+use super::filtered::take_over;
 use super::packet::{Head, Unfit, fragment, may_fragment};
 use super::table::{Entry, Table, Verdict};
 use super::thinning::{Output, thin};
@@ -84,6 +86,7 @@ pub(super) struct Engine {
     sender: Sender,
     taps: BTreeMap<u32, Watched>,
     table: Table,
+    filter: Option<Arc<Filter>>,
     batch: Batch,
     made: Vec<u8>,
     outgoing: Vec<Outgoing>,
@@ -94,7 +97,7 @@ impl Engine {
         clock: Clock,
         (commands, wake): (Receiver<Command>, Arc<EventFd>),
         arrivals: mpsc::Sender<Arrival>,
-        counters: Arc<Counters>,
+        (counters, filter): (Arc<Counters>, Option<Arc<Filter>>),
     ) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         epoll.add(&wake, EpollEvent::new(EpollFlags::EPOLLIN, COMMAND))?;
@@ -108,6 +111,7 @@ impl Engine {
             sender: Sender::open()?,
             taps: BTreeMap::new(),
             table: Table::default(),
+            filter,
             batch: Batch::new(),
             made: Vec::new(),
             outgoing: Vec::new(),
@@ -165,8 +169,14 @@ impl Engine {
         }
     }
 
-    fn set(&mut self, pair: Pair, entry: Entry) {
+    fn set(&mut self, pair: Pair, mut entry: Entry) {
         let whole = Arc::clone(&entry.whole);
+        match (self.table.is_filtered(pair), &entry.places) {
+            // The driver has said so, and not known yet that the kernel has left it to user space.
+            (Some(false), Some(_)) => self.keep(pair, &mut entry),
+            (Some(true), None) => self.take_over(pair),
+            _ => (),
+        }
         let (waited, in_vain) = self.table.set(pair, entry);
         self.counters.add(Count::Unresolved, in_vain);
         for packet in waited {
@@ -175,6 +185,24 @@ impl Engine {
             self.plan(pair, &whole, true, start..self.made.len());
         }
         self.flush();
+    }
+
+    /// User space goes on with what it has taken over.
+    fn keep(&self, pair: Pair, entry: &mut Entry) {
+        if entry.places.take().is_some()
+            && let Some(filter) = &self.filter
+        {
+            filter.give(&flow_id(pair, entry.parent));
+        }
+    }
+
+    /// The kernel's filter leaves a pair to user space, if it had it up to now.
+    fn take_over(&mut self, pair: Pair) {
+        if let Some(filter) = &self.filter
+            && let Some((parent, places, ways)) = self.table.take_over(pair)
+        {
+            take_over(filter, &flow_id(pair, parent), &places, ways);
+        }
     }
 
     /// Reads from a tap what is there, but not for ever, and forwards it.
@@ -202,6 +230,9 @@ impl Engine {
 
     fn forward(&mut self, now: Time, from: (u32, bool), frame: &Frame) -> Result<(), Unfit> {
         let head = Head::parse(&self.batch.bytes[frame.start..frame.end])?;
+        if !from.1 {
+            self.take_over(head.pair);
+        }
         let Some(way) = self.decide(now, from, &head) else { return Ok(()) };
         let packet = &mut self.batch.bytes[frame.start..frame.end];
         Head::lower_ttl(packet);
@@ -264,7 +295,7 @@ impl Engine {
     fn plan(&mut self, pair: Pair, whole: &[u32], is_made: bool, at: Range<usize>) {
         let as_it_is = |to: u32| Outgoing { is_made, start: at.start, end: at.end, to };
         self.outgoing.extend(whole.iter().map(|to| as_it_is(*to)));
-        let Some(ways) = self.table.ways(pair) else { return };
+        let Some(ways) = self.table.ways(pair).filter(|ways| !ways.is_empty()) else { return };
         let packet = if is_made { self.made[at.clone()].to_vec() } else { Vec::new() };
         let packet = if is_made { &packet } else { &self.batch.bytes[at.clone()] };
         let outgoing = &mut self.outgoing;
@@ -324,6 +355,10 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+fn flow_id(pair: Pair, ifindex: u32) -> FlowId {
+    FlowId { source: pair.source, group: pair.group, ifindex }
 }
 
 impl From<Unfit> for Count {

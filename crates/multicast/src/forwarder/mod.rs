@@ -7,6 +7,7 @@
 mod arrival;
 mod counts;
 mod engine;
+mod filtered;
 mod packet;
 mod table;
 mod thinning;
@@ -18,6 +19,8 @@ use std::sync::mpsc as thread;
 use std::thread::JoinHandle;
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use outflow_kernel::thin;
+use outflow_kernel::thin::{Filter, Seat};
 use outflow_packet::Level;
 use outflow_packet::gmc::Described;
 use outflow_routing::membership;
@@ -27,10 +30,11 @@ pub(crate) use self::arrival::Arrival;
 use self::counts::Counters;
 pub use self::counts::UserCounts;
 use self::engine::{Command, Engine};
+use self::filtered::{Filtered, Places};
 use self::table::{Entry, FlowCounter};
 use crate::clock::Clock;
 use crate::forward::{Outputs, Pair};
-use crate::limits::ARRIVALS_MAX;
+use crate::limits::{ARRIVALS_MAX, FILTER_TRACKS_MAX, FLOWS_MAX};
 use crate::sys::{FlowCounts, Tap};
 
 /// An interface from which packets are read.
@@ -40,6 +44,8 @@ struct Parent {
     is_ours: bool,
     /// Of one of the kernel's, what is read there.
     pairs: BTreeSet<Pair>,
+    /// The kernel's filter sits there, and says what is read.
+    seat: Option<Seat>,
 }
 
 #[derive(Debug)]
@@ -72,6 +78,8 @@ pub(crate) struct Forwarder {
     clock: Clock,
     arrivals: mpsc::Sender<Arrival>,
     counters: Arc<Counters>,
+    /// What thins in the kernel; or why nothing does.
+    filtered: Result<Filtered, String>,
     /// Once there is something to forward.
     running: Option<Running>,
     parents: BTreeMap<u32, Parent>,
@@ -80,10 +88,11 @@ pub(crate) struct Forwarder {
 
 impl Forwarder {
     /// One that forwards nothing yet, and where it will tell what comes.
-    pub(crate) fn new(clock: Clock) -> (Self, mpsc::Receiver<Arrival>) {
+    pub(crate) fn new(clock: Clock, filter: Result<Arc<Filter>, String>) -> (Self, mpsc::Receiver<Arrival>) {
         let (arrivals, receiver) = mpsc::channel(ARRIVALS_MAX);
         let (counters, parents, flows) = (Arc::default(), BTreeMap::new(), BTreeMap::new());
-        (Forwarder { clock, arrivals, counters, running: None, parents, flows }, receiver)
+        let filtered = filter.map(Filtered::new);
+        (Forwarder { clock, arrivals, counters, filtered, running: None, parents, flows }, receiver)
     }
 
     fn running(&mut self) -> io::Result<&Running> {
@@ -92,8 +101,9 @@ impl Forwarder {
             // bounded: one for each change of what is forwarded where, which control decides.
             let (commands, queue) = thread::channel();
             let counters = Arc::clone(&self.counters);
-            let engine =
-                Engine::new(self.clock, (queue, Arc::clone(&wake)), self.arrivals.clone(), counters)?;
+            let filter = self.filtered.as_ref().ok().map(|filtered| Arc::clone(filtered.filter()));
+            let says = (queue, Arc::clone(&wake));
+            let engine = Engine::new(self.clock, says, self.arrivals.clone(), (counters, filter))?;
             let builder = std::thread::Builder::new().name("multicast".to_owned());
             // What it moves packets between is open: it needs no privileges.
             let thread = Some(outflow_privilege::apart(|| builder.spawn(move || engine.run()))??);
@@ -115,9 +125,23 @@ impl Forwarder {
 
     fn open(&mut self, interface: u32, is_ours: bool) -> io::Result<()> {
         let tap = Arc::new(Tap::open(interface, is_ours)?);
+        let seat = if is_ours { None } else { self.sit(interface, &tap) };
         self.running()?.say(Command::Watch { interface, tap: Arc::clone(&tap), is_ours });
-        self.parents.insert(interface, Parent { tap, is_ours, pairs: BTreeSet::new() });
+        self.parents.insert(interface, Parent { tap, is_ours, pairs: BTreeSet::new(), seat });
         Ok(())
+    }
+
+    /// Has the kernel's filter sit at an interface, if it is one of Ethernet and the kernel can.
+    fn sit(&mut self, interface: u32, tap: &Tap) -> Option<Seat> {
+        let filtered = self.filtered.as_ref().ok()?;
+        tap.ethernet_address(interface)?;
+        match filtered.sit(interface) {
+            Ok(seat) => tap.hear_what_is_given(filtered.filter().hear()).is_ok().then_some(seat),
+            Err(error) => {
+                self.filtered = Err(error);
+                None
+            }
+        }
     }
 
     /// Reads nothing there any more. What came from there is to be removed before.
@@ -146,17 +170,37 @@ impl Forwarder {
             from.pairs.insert(pair);
             from.hear()?;
         }
+        let places = self.filter_flow(pair, parent, (outputs, had_all, &described));
         let counts = self.flows.entry(pair).or_insert_with(|| (parent, Arc::default()));
         let (whole, counts) = (outputs.whole.as_slice().into(), Arc::clone(&counts.1));
         let thinned = outputs.thinned.iter().map(|(to, level)| (*to, packets_level(*level))).collect();
-        let entry = Entry { parent, whole, thinned, had_all: had_all.to_vec(), described, counts };
+        let had_all = had_all.to_vec();
+        let entry = Entry { parent, whole, thinned, had_all, described, counts, places };
         self.say(Command::Set(pair, entry));
         Ok(())
+    }
+
+    /// Has the kernel's filter forward a pair, where it sits, if that is all that there is to do.
+    fn filter_flow(
+        &mut self,
+        pair: Pair,
+        parent: u32,
+        (outputs, had_all, described): (&Outputs, &[u32], &Described),
+    ) -> Option<Places> {
+        let from = self.parents.get(&parent).filter(|from| from.seat.is_some())?;
+        let is_fit = outputs.whole.is_empty() && described.is_empty();
+        let wanted = |(to, level): &(u32, _)| (*to, packets_level(*level), had_all.contains(to));
+        let wanted = outputs.thinned.iter().filter(|_| is_fit).map(wanted).collect::<Vec<_>>();
+        let address = |to| from.tap.ethernet_address(to);
+        self.filtered.as_mut().ok()?.set((pair, parent), &wanted, address)
     }
 
     /// Forwards a pair no more, if it did.
     pub(crate) fn remove_flow(&mut self, pair: Pair) {
         let Some((parent, _)) = self.flows.remove(&pair) else { return };
+        if let Ok(filtered) = &mut self.filtered {
+            filtered.remove(pair);
+        }
         self.say(Command::Remove(pair));
         let Some(from) = self.parents.get_mut(&parent).filter(|from| !from.is_ours) else { return };
         from.pairs.remove(&pair);
@@ -168,6 +212,11 @@ impl Forwarder {
         }
     }
 
+    /// Whether the kernel's filter forwards a pair.
+    pub(crate) fn is_filtered(&self, pair: Pair) -> bool {
+        self.filtered.as_ref().is_ok_and(|filtered| filtered.has(pair))
+    }
+
     /// What was counted of a pair since it was set first.
     pub(crate) fn flow_counts(&self, pair: Pair) -> FlowCounts {
         self.flows.get(&pair).map(|(_, counts)| counts.read()).unwrap_or_default()
@@ -176,6 +225,25 @@ impl Forwarder {
     pub(crate) fn counts(&self) -> UserCounts {
         self.counters.read()
     }
+
+    /// What the kernel's filter has forwarded.
+    pub(crate) fn filter_counts(&self) -> thin::Counts {
+        self.filtered.as_ref().map(|filtered| filtered.filter().counts()).unwrap_or_default()
+    }
+
+    /// Why there is no such filter, if there is none.
+    pub(crate) fn filter_refused(&self) -> Option<&String> {
+        self.filtered.as_ref().err()
+    }
+}
+
+/// Loads what thins packets in the kernel. It takes privileges that are needed for nothing else here.
+///
+/// # Errors
+/// What is missing, with what to do about it.
+pub fn open_filter() -> Result<Arc<Filter>, String> {
+    let filter = Filter::open(FLOWS_MAX as u32, FILTER_TRACKS_MAX);
+    filter.map(Arc::new).map_err(|error| error.to_string())
 }
 
 /// The level as packets are judged by it: there are as many.
@@ -185,6 +253,9 @@ fn packets_level(level: membership::Level) -> Level {
 
 impl Parent {
     fn hear(&self) -> io::Result<()> {
+        if self.seat.is_some() {
+            return Ok(());
+        }
         let pairs = self.pairs.iter().map(|pair| (pair.source, pair.group)).collect::<Vec<_>>();
         self.tap.hear(&pairs)
     }

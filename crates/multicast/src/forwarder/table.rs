@@ -8,6 +8,7 @@ use outflow_media::Time;
 use outflow_packet::Level;
 use outflow_packet::gmc::{Described, Ways};
 
+use super::filtered::Places;
 use crate::forward::Pair;
 use crate::limits::{WAITING_MAX, WAITING_PACKETS_MAX, WAITING_PAIRS_MAX};
 use crate::sys::FlowCounts;
@@ -48,6 +49,8 @@ pub(crate) struct Entry {
     /// What they are, as far as they do not say it.
     pub(crate) described: Arc<Described>,
     pub(crate) counts: Arc<FlowCounter>,
+    /// The kernel's filter forwards them, until it leaves them to user space: where their ways stand there.
+    pub(super) places: Option<Places>,
 }
 
 /// An entry, and how far its packets are where some are left out.
@@ -57,6 +60,7 @@ struct Known {
     whole: Arc<[u32]>,
     ways: Ways,
     counts: Arc<FlowCounter>,
+    places: Option<Places>,
 }
 
 /// Packets of a pair that nothing was said of yet.
@@ -96,12 +100,11 @@ pub(crate) struct Table {
 impl Table {
     /// Sets where packets go, and says which have waited for it; and how many in vain, as they came in elsewhere.
     pub(crate) fn set(&mut self, pair: Pair, entry: Entry) -> (Vec<Vec<u8>>, usize) {
-        let Entry { parent, whole, thinned, had_all, described, counts } = entry;
-        let before = self.entries.remove(&pair).map(|known| known.ways);
-        let mut ways = before.unwrap_or_default();
+        let Entry { parent, whole, thinned, had_all, described, counts, places } = entry;
+        let mut ways = self.entries.remove(&pair).map(|known| known.ways).unwrap_or_default();
         ways.describe(described);
         ways.set(thinned, |to| had_all.contains(&to));
-        self.entries.insert(pair, Known { parent, whole, ways, counts });
+        self.entries.insert(pair, Known { parent, whole, ways, counts, places });
         match self.waiting.remove(&pair) {
             Some(waited) if waited.parent == parent => (waited.packets, 0),
             other => (Vec::new(), other.map_or(0, |waited| waited.packets.len())),
@@ -113,9 +116,21 @@ impl Table {
         self.told.remove(&pair);
     }
 
+    /// User space forwards a pair from now on: where its packets come in, and how it went in the kernel up to now, if it
+    /// did.
+    pub(super) fn take_over(&mut self, pair: Pair) -> Option<(u32, Places, &mut Ways)> {
+        let entry = self.entries.get_mut(&pair)?;
+        Some((entry.parent, entry.places.take()?, &mut entry.ways))
+    }
+
+    /// Whether the kernel's filter forwards it: nothing for a pair that is not known.
+    pub(super) fn is_filtered(&self, pair: Pair) -> Option<bool> {
+        self.entries.get(&pair).map(|entry| entry.places.is_some())
+    }
+
     /// Where packets of a pair go that are wanted there.
     pub(crate) fn ways(&mut self, pair: Pair) -> Option<&mut Ways> {
-        self.entries.get_mut(&pair).map(|entry| &mut entry.ways).filter(|ways| !ways.is_empty())
+        self.entries.get_mut(&pair).map(|entry| &mut entry.ways)
     }
 
     /// What is to become of a packet that came in by an interface, which is the kernel's unless it `is_ours`.
@@ -206,7 +221,7 @@ mod tests {
         let counts = Arc::<FlowCounter>::default();
         let (whole, thinned, had_all) = ([8, 9].into(), Vec::new(), Vec::new());
         let (described, of) = (Arc::default(), Arc::clone(&counts));
-        (Entry { parent, whole, thinned, had_all, described, counts: of }, counts)
+        (Entry { parent, whole, thinned, had_all, described, counts: of, places: None }, counts)
     }
 
     fn at(seconds: u64) -> Time {

@@ -143,6 +143,20 @@ impl Tap {
         self.socket.attach_filter(&filter::data(Some(pairs)))
     }
 
+    /// Hears from now on what a program of the extended BPF takes.
+    pub(crate) fn hear_what_is_given(&self, program: BorrowedFd<'_>) -> io::Result<()> {
+        super::set_at(&self.socket, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, &program.as_raw_fd())
+    }
+
+    /// The address of an interface, if it is one of Ethernet.
+    pub(crate) fn ethernet_address(&self, interface: u32) -> Option<[u8; 6]> {
+        let said = ask(&self.socket, interface, libc::SIOCGIFHWADDR).ok()?;
+        // SAFETY: the kernel has answered with an address.
+        let address = unsafe { said.ifr_ifru.ifru_hwaddr };
+        let bytes = address.sa_data.first_chunk::<6>()?.map(|byte| byte as u8);
+        (address.sa_family == libc::ARPHRD_ETHER).then_some(bytes)
+    }
+
     /// Reads what is there, as far as there is room; `WouldBlock` if there is nothing.
     pub(crate) fn receive(&self, batch: &mut Batch) -> io::Result<()> {
         batch.frames.clear();
@@ -285,22 +299,24 @@ impl Sender {
 
     /// How long a packet may be on an interface.
     pub(crate) fn mtu(&self, interface: u32) -> io::Result<usize> {
-        let name = nix::net::if_::if_indextoname(interface)?;
-        // SAFETY: all fields of it are numbers, or unions and arrays of such, for which zeros are values.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (at, byte) in request.ifr_name.iter_mut().zip(name.to_bytes()) {
-            *at = byte.cast_signed();
-        }
-        // SAFETY: the ioctl reads and writes one `ifreq`, which this is, with a name that ends with a zero, as
-        // names are shorter than the field; the union's number is what it writes.
-        let mtu = unsafe {
-            if libc::ioctl(self.socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            request.ifr_ifru.ifru_mtu
-        };
-        Ok(usize::try_from(mtu).unwrap_or(0))
+        let said = ask(&self.socket, interface, libc::SIOCGIFMTU)?;
+        // SAFETY: the kernel has answered with a number.
+        Ok(usize::try_from(unsafe { said.ifr_ifru.ifru_mtu }).unwrap_or(0))
     }
+}
+
+/// Asks about an interface.
+fn ask(socket: &Socket, interface: u32, what: libc::Ioctl) -> io::Result<libc::ifreq> {
+    let name = nix::net::if_::if_indextoname(interface)?;
+    // SAFETY: all fields of it are numbers, or unions and arrays of such, for which zeros are values.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (at, byte) in request.ifr_name.iter_mut().zip(name.to_bytes()) {
+        *at = byte.cast_signed();
+    }
+    // SAFETY: the ioctl reads and writes one `ifreq`, which this is, with a name that ends with a zero, as
+    // names are shorter than the field.
+    let answered = unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) };
+    if answered < 0 { Err(io::Error::last_os_error()) } else { Ok(request) }
 }
 
 /// The group that a packet of IPv4 is for.

@@ -1,6 +1,7 @@
 //! The driver on real interfaces, with hosts and routers of others in namespaces of their own.
 #![allow(clippy::disallowed_methods, missing_docs, reason = "tests own time, threads and files")]
 
+mod alike;
 mod changes;
 mod dvmrp;
 mod frr;

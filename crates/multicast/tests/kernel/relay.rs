@@ -6,7 +6,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, setns};
-use outflow_multicast::{Downstream, Event, Interface, Multicast, Neighbours, Options, Relayed, Snapshot};
+use outflow_multicast::{
+    Downstream, Event, Interface, Multicast, Neighbours, Options, Relayed, Snapshot, open_filter,
+};
 use outflow_routing::membership::Version;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
@@ -15,6 +17,13 @@ use crate::net::Namespace;
 
 /// How long something may take that comes in a moment, on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What leaves out packets of which less is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thins {
+    Kernel,
+    User,
+}
 
 /// A driver.
 #[derive(Debug)]
@@ -29,7 +38,7 @@ pub(crate) struct Relay {
 impl Relay {
     /// Starts it on these interfaces, asking often.
     pub(crate) fn start(namespace: &Namespace, names: &[&str], proxy: Option<&str>) -> Self {
-        Self::start_with(Version::V3, namespace, (names, &[]), proxy)
+        Self::start_with((Version::V3, Thins::Kernel), namespace, (names, &[]), proxy)
     }
 
     /// The same, asking in this version.
@@ -39,16 +48,21 @@ impl Relay {
         names: &[&str],
         proxy: Option<&str>,
     ) -> Self {
-        Self::start_with(version, namespace, (names, &[]), proxy)
+        Self::start_with((version, Thins::Kernel), namespace, (names, &[]), proxy)
+    }
+
+    /// Starts it with what thins.
+    pub(crate) fn start_thinning(thins: Thins, namespace: &Namespace, names: &[&str]) -> Self {
+        Self::start_with((Version::V3, thins), namespace, (names, &[]), None)
     }
 
     /// Starts it as a router of DVMRP, with hosts on some interfaces and neighbours on some.
     pub(crate) fn route(namespace: &Namespace, hosts: &[&str], neighbours: &[&str]) -> Self {
-        Self::start_with(Version::V3, namespace, (hosts, neighbours), None)
+        Self::start_with((Version::V3, Thins::Kernel), namespace, (hosts, neighbours), None)
     }
 
     fn start_with(
-        version: Version,
+        (version, thins): (Version, Thins),
         namespace: &Namespace,
         (hosts, neighbours): (&[&str], &[&str]),
         proxy: Option<&str>,
@@ -64,7 +78,12 @@ impl Relay {
             setns(file, CloneFlags::CLONE_NEWNET).expect("root may");
             let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
-                let (multicast, mut events) = Multicast::start(Options::default()).expect("privileges");
+                let filter = match thins {
+                    Thins::Kernel => open_filter(),
+                    Thins::User => Err("not asked for".to_owned()),
+                };
+                let (multicast, mut events) =
+                    Multicast::start(Options::default(), filter).expect("privileges");
                 set_up(version, &multicast, (&hosts, &neighbours), proxy.as_deref()).await;
                 ready.send((multicast, Handle::current())).expect("somebody waits");
                 let forward = async {

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use outflow_multicast::Event;
+use outflow_multicast::{Counts, Event, Flow, Name};
 use outflow_packet::gmc::Mark;
 use outflow_routing::membership::Level;
 use outflow_rtp::{PlainHeader, RtpHeader};
@@ -11,7 +11,7 @@ use outflow_rtp::{PlainHeader, RtpHeader};
 use crate::dvmrp::{Ends, Line};
 use crate::hosts::{GROUP, PORT, SOURCE, member, sender, sent_until_received};
 use crate::net::{Namespace, is_skipped, link};
-use crate::relay::Relay;
+use crate::relay::{Relay, Thins};
 
 /// Layers of the frames of a group of pictures, the first a key frame.
 const LAYERS: [u8; 4] = [0, 2, 1, 2];
@@ -76,32 +76,84 @@ fn is_without_gap(numbers: &[u16]) -> bool {
     numbers.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1))
 }
 
+/// A source, a router that thins in one way or the other, and two hosts: one on each link.
+pub(crate) struct Fork {
+    pub(crate) source: Namespace,
+    _router: Namespace,
+    hosts: [Namespace; 2],
+    relay: Relay,
+}
+
+const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 2, 0, 2), Ipv4Addr::new(10, 3, 0, 2)];
+
+impl Fork {
+    pub(crate) fn new(thins: Thins) -> Self {
+        let (source, router) = (Namespace::new("source"), Namespace::new("router"));
+        let hosts = ["a", "b"].map(Namespace::new);
+        link(&source, ("eth0", "10.1.0.2"), &router, ("in0", "10.1.0.1"));
+        for (number, host) in hosts.iter().enumerate() {
+            let (net, device) = (number + 2, format!("out{number}"));
+            link(&router, (&device, &format!("10.{net}.0.1")), host, ("eth0", &format!("10.{net}.0.2")));
+        }
+        let relay = Relay::start_thinning(thins, &router, &["in0", "out0", "out1"]);
+        Fork { source, _router: router, hosts, relay }
+    }
+
+    pub(crate) fn hosts(&self) -> [&Namespace; 2] {
+        self.hosts.each_ref()
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.relay.snapshot().counts
+    }
+
+    /// Members on both links, once packets have come to both.
+    pub(crate) fn members(&self, from: &UdpSocket) -> [UdpSocket; 2] {
+        let [a, b] = &self.hosts;
+        let members = [member(a, HOSTS[0]), member(b, HOSTS[1])];
+        members.iter().for_each(|member| sent_until_received(from, member));
+        members
+    }
+
+    /// A host says its level, which holds when this returns.
+    pub(crate) fn say(&self, host: usize, number: u8) -> Flow {
+        let (at, wanted) = (("out0", "out1"), level(number));
+        let device = if host == 0 { at.0 } else { at.1 };
+        let said = self.relay.multicast.say_level(HOSTS[host], GROUP, wanted);
+        self.relay.runtime.block_on(said).expect("a member");
+        let is_at = |(name, level): &(Name, Level)| **name == *device && *level == wanted;
+        let is_it = |event: &Event| matches!(event, Event::Flow(flow) if flow.thinned.iter().any(is_at));
+        let Event::Flow(flow) = self.relay.wait("by its level", is_it) else { unreachable!() };
+        flow
+    }
+}
+
 #[test]
-fn each_host_gets_the_layers_that_it_wants() {
-    if is_skipped("each_host_gets_the_layers_that_it_wants") {
-        return;
+fn each_host_gets_the_layers_that_it_wants_by_the_kernel() {
+    if !is_skipped("each_host_gets_the_layers_that_it_wants_by_the_kernel") {
+        let counts = each_host_gets_the_layers_that_it_wants(Thins::Kernel);
+        // Of each group of pictures two at the lower level, and then all, by one interface.
+        let filter = counts.filter;
+        assert_eq!((filter.copies, filter.thinned, filter.failed), (120, 40, 0), "{filter:?}");
+        assert_eq!((filter.packets, filter.handed_over, counts.user.copies), (160, 0, 0), "{filter:?}");
     }
-    let (source, router) = (Namespace::new("source"), Namespace::new("router"));
-    let hosts = ["a", "b"].map(Namespace::new);
-    link(&source, ("eth0", "10.1.0.2"), &router, ("in0", "10.1.0.1"));
-    for (number, host) in hosts.iter().enumerate() {
-        let (net, device) = (number + 2, format!("out{number}"));
-        link(&router, (&device, &format!("10.{net}.0.1")), host, ("eth0", &format!("10.{net}.0.2")));
+}
+
+#[test]
+fn each_host_gets_the_layers_that_it_wants_by_user_space() {
+    if !is_skipped("each_host_gets_the_layers_that_it_wants_by_user_space") {
+        let counts = each_host_gets_the_layers_that_it_wants(Thins::User);
+        let user = counts.user;
+        assert_eq!((user.thinned, user.no_room, user.send_errors, user.malformed), (40, 0, 0, 0), "{user:?}");
+        assert_eq!((user.copies, counts.filter.packets), (120, 0));
     }
-    let relay = Relay::start(&router, &["in0", "out0", "out1"], None);
-    let [a, b] = &hosts;
-    let (at_a, at_b) = (member(a, Ipv4Addr::new(10, 2, 0, 2)), member(b, Ipv4Addr::new(10, 3, 0, 2)));
-    let from = sender(&source, SOURCE);
-    sent_until_received(&from, &at_a);
-    sent_until_received(&from, &at_b);
-    let say = |number| {
-        let host = Ipv4Addr::new(10, 3, 0, 2);
-        relay.runtime.block_on(relay.multicast.say_level(host, GROUP, level(number))).expect("a member");
-        let thinned = [("out1".into(), level(number))];
-        let is_it = |event: &Event| matches!(event, Event::Flow(flow) if flow.thinned == thinned);
-        relay.wait("by its level", is_it)
-    };
-    let Event::Flow(flow) = say(2) else { return };
+}
+
+fn each_host_gets_the_layers_that_it_wants(thins: Thins) -> Counts {
+    let fork = Fork::new(thins);
+    let from = sender(&fork.source, SOURCE);
+    let [at_a, at_b] = fork.members(&from);
+    let flow = fork.say(1, 2);
     assert_eq!(flow.by_kernel, ["out0".into()], "what is wanted at its best stays the kernel's");
     let mut layered = Layered { from: &from, sequence: 65_500 };
     layered.send(20);
@@ -111,13 +163,14 @@ fn each_host_gets_the_layers_that_it_wants() {
     let (before, layers) = come(&at_b, 40);
     // It had all of them up to now: the first is a key frame, from which on it has less.
     assert_eq!((layers, is_without_gap(&before)), ([0, 1].repeat(20), true));
-    say(1);
+    fork.say(1, 1);
     layered.send(20);
     let (numbers, layers) = come(&at_b, 80);
     assert_eq!(layers, LAYERS.repeat(20));
     assert!(is_without_gap(&[before, numbers].concat()), "one row of numbers over the change");
-    let user = relay.snapshot().counts.user;
-    assert_eq!((user.thinned, user.no_room, user.send_errors, user.malformed), (40, 0, 0, 0), "{user:?}");
+    let snapshot = fork.relay.snapshot();
+    assert_eq!(snapshot.filter_refused.is_some(), thins == Thins::User, "{snapshot:?}");
+    snapshot.counts
 }
 
 #[test]
@@ -142,7 +195,7 @@ fn over_three_routers_each_link_carries_the_best_that_is_wanted_behind_it() {
                 flows.any(|flow| flow.thinned == [(device.into(), level(number))])
             });
         }
-        let packets = || relays.each_ref().map(|relay| relay.snapshot().counts.user.packets);
+        let packets = || relays.each_ref().map(|relay| relay.snapshot().counts.filter.packets);
         let before = packets();
         layered.send(25);
         let (numbers, layers) = come(&socket, expected.len() * 25);

@@ -20,6 +20,11 @@ impl Described {
         }
     }
 
+    /// Whether it tells of no track.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// What reads the packets of this payload type that go to a port.
     pub(super) fn reader(&self, port: u16, payload_type: u8) -> Option<Box<Reader>> {
         let is_it = |(at, track): &&(u16, Track)| (*at, track.payload_type) == (port, payload_type);

@@ -124,6 +124,18 @@ impl Ways {
         self.described = described;
     }
 
+    /// A track, by its port and its source, is this far on each way, as another filter says that had it up to now; on
+    /// others it begins.
+    pub fn resume(&mut self, id: (u16, u32), state: impl Fn(u32) -> Option<(MaxLayer, Closed)>) {
+        self.tracks.retain(|track| track.id != id);
+        let resumed = |way: &Way| match state(way.to) {
+            Some((max_layer, closed)) => State { max_layer, closed },
+            None => State::begin(way),
+        };
+        let states = self.ways.iter().map(resumed).collect();
+        self.add(Track { id, reader: None, states });
+    }
+
     /// Says to which ways a packet goes that is sent to this port, and what changes in it there: nothing if it says no
     /// layer, nor is of a track that does.
     pub fn judge(&mut self, port: u16, packet: &[u8], mut each: impl FnMut(u32, Option<Sent>)) {
@@ -151,11 +163,15 @@ impl Ways {
     /// there are too many.
     fn begin(&mut self, id: (u16, u32), payload_type: u8, mark: Option<Mark>) -> Option<usize> {
         let reader = if mark.is_some() { None } else { Some(self.described.reader(id.0, payload_type)?) };
+        self.add(Track { id, reader, states: self.ways.iter().map(State::begin).collect() });
+        Some(self.tracks.len() - 1)
+    }
+
+    fn add(&mut self, track: Track) {
         if self.tracks.len() >= TRACKS_MAX {
             self.tracks.remove(0);
         }
-        self.tracks.push(Track { id, reader, states: self.ways.iter().map(State::begin).collect() });
-        Some(self.tracks.len() - 1)
+        self.tracks.push(track);
     }
 }
 

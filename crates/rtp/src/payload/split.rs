@@ -127,7 +127,7 @@ mod tests {
         for (track, header) in [(Track::h264(), &[0x65][..]), (h265(), &[0x26, 1])] {
             let unit = long(header);
             let [one, other] = split(&track, &unit).try_into().expect("two");
-            assert_eq!(units(&track, &[one.clone(), other.clone()]), [unit.clone()]);
+            assert_eq!(units(&track, &[one.clone(), other.clone()]), core::slice::from_ref(&unit));
             assert!(one.len().abs_diff(other.len()) <= 1);
             let four = [split(&track, &one), split(&track, &other)].concat();
             assert_eq!(units(&track, &four), [unit]);

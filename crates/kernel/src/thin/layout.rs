@@ -1,0 +1,150 @@
+//! What user space and the filter share. The same layout in C: `bpf/thin.h`.
+
+use outflow_packet::gmc::Closed;
+use outflow_packet::{Level, MaxLayer};
+
+use super::{FlowId, State, TrackId, Way};
+use crate::limits::WAYS_MAX;
+use crate::shared::Plain;
+
+/// `struct flow_key`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FlowKey {
+    source: [u8; 4],
+    group: [u8; 4],
+    ifindex: u32,
+}
+
+/// `struct way`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct WayEntry {
+    ifindex: u32,
+    epoch: u32,
+    source_mac: [u8; 6],
+    level: u8,
+    begins: u8,
+}
+
+/// `struct flow`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flow {
+    pub(super) by_user: u32,
+    places: u32,
+    tracks: u32,
+    unused: u32,
+    ways: [WayEntry; WAYS_MAX],
+}
+
+/// `struct track_key`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TrackKey {
+    pub(super) flow: FlowKey,
+    ssrc: [u8; 4],
+    port: [u8; 2],
+    unused: u16,
+}
+
+/// `struct state`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct StateEntry {
+    recent: u64,
+    epoch: u32,
+    newest: u16,
+    left_out: u16,
+    has_newest: u8,
+    max_layer: u8,
+    unused: [u8; 6],
+}
+
+/// `struct track`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Track([StateEntry; WAYS_MAX]);
+
+/// `struct thin_counts`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CountsEntry {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) copies: u64,
+    pub(super) thinned: u64,
+    pub(super) failed: u64,
+    pub(super) handed_over: u64,
+}
+
+const _: () = assert!(size_of::<FlowKey>() == 12 && size_of::<TrackKey>() == 20, "as in thin.h");
+const _: () = assert!(size_of::<WayEntry>() == 16 && size_of::<Flow>() == 16 + 16 * WAYS_MAX, "as in thin.h");
+const _: () = assert!(size_of::<StateEntry>() == 24, "as in thin.h");
+
+// SAFETY: integers without padding between them; any bytes are a valid value.
+unsafe impl Plain for FlowKey {}
+// SAFETY: as above.
+unsafe impl Plain for Flow {}
+// SAFETY: as above.
+unsafe impl Plain for TrackKey {}
+// SAFETY: as above.
+unsafe impl Plain for Track {}
+// SAFETY: as above.
+unsafe impl Plain for CountsEntry {}
+// SAFETY: an integer; any bytes are a valid value.
+unsafe impl Plain for u32 {}
+
+impl From<&FlowId> for FlowKey {
+    fn from(id: &FlowId) -> Self {
+        FlowKey { source: id.source.octets(), group: id.group.octets(), ifindex: id.ifindex }
+    }
+}
+
+impl Flow {
+    pub(super) const BY_USER: Flow = Flow {
+        by_user: 1,
+        places: 0,
+        tracks: 0,
+        unused: 0,
+        ways: [WayEntry { ifindex: 0, epoch: 0, source_mac: [0; 6], level: 0, begins: 0 }; WAYS_MAX],
+    };
+
+    /// One with these ways, each at its place; nothing if there is no room for all.
+    pub(super) fn new(places: &[Option<Way>]) -> Option<Self> {
+        if places.len() > WAYS_MAX {
+            return None;
+        }
+        let mut flow = Flow { by_user: 0, places: places.len() as u32, ..Flow::BY_USER };
+        for (entry, way) in flow.ways.iter_mut().zip(places) {
+            let Some(Way { ifindex, epoch, source_mac, level, begins }) = *way else { continue };
+            let (level, begins) = (level.number(), begins.layer());
+            *entry = WayEntry { ifindex, epoch, source_mac, level, begins };
+        }
+        Some(flow)
+    }
+}
+
+impl TrackKey {
+    pub(super) fn id(&self) -> TrackId {
+        TrackId { port: u16::from_be_bytes(self.port), ssrc: u32::from_be_bytes(self.ssrc) }
+    }
+}
+
+impl Track {
+    /// How far it is at each place.
+    pub(super) fn states(&self) -> Vec<State> {
+        let state = |entry: &StateEntry| State {
+            epoch: entry.epoch,
+            max_layer: MaxLayer::up_to(entry.max_layer),
+            closed: Closed::resume(
+                (entry.has_newest != 0).then_some(entry.newest),
+                entry.left_out,
+                entry.recent,
+            ),
+        };
+        self.0.iter().map(state).collect()
+    }
+}
+
+const _: () = assert!(Level::MAX == 128, "as ALL_LAYERS in thin.h");

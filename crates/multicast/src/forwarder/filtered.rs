@@ -1,0 +1,166 @@
+//! The flows that the kernel's filter forwards, and those that it leaves to user space.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use outflow_kernel::limits::WAYS_MAX;
+use outflow_kernel::thin::{Filter, FlowId, Seat, Way};
+use outflow_packet::gmc::Ways;
+use outflow_packet::{Level, MaxLayer};
+
+use crate::forward::Pair;
+
+/// A way that has a place in a flow's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    to: u32,
+    epoch: u32,
+    begins: MaxLayer,
+}
+
+/// Where the ways of a flow stand in the kernel. Each stays where it is as long as it is there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Places(Vec<Option<Place>>);
+
+/// A way that is wanted: where it leads, at which level, and whether all went there before.
+pub(super) type Wanted = (u32, Level, bool);
+
+/// What the kernel's filter is told; by the driver, before its table of multicast routing.
+#[derive(Debug)]
+pub(super) struct Filtered {
+    filter: Arc<Filter>,
+    flows: BTreeMap<Pair, (FlowId, Places)>,
+    /// How many places were given.
+    epochs: u32,
+}
+
+impl Filtered {
+    pub(super) fn new(filter: Arc<Filter>) -> Self {
+        Filtered { filter, flows: BTreeMap::new(), epochs: 0 }
+    }
+
+    /// Has it sit at an interface of Ethernet.
+    pub(super) fn sit(&self, ifindex: u32) -> Result<Seat, String> {
+        self.filter.attach(ifindex).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn filter(&self) -> &Arc<Filter> {
+        &self.filter
+    }
+
+    /// Where packets of a pair go from now on, by the kernel if it can. Without a way, or if it cannot, or could not
+    /// once, they are user space's.
+    pub(super) fn set(
+        &mut self,
+        (pair, parent): (Pair, u32),
+        wanted: &[Wanted],
+        address: impl Fn(u32) -> Option<[u8; 6]>,
+    ) -> Option<Places> {
+        let Pair { group, source } = pair;
+        let id = FlowId { source, group, ifindex: parent };
+        let (_, places) = self.flows.entry(pair).or_insert_with(|| (id, Places::default()));
+        if !wanted.is_empty() && wanted.len() <= WAYS_MAX && !self.filter.is_given(&id) {
+            places.settle(&mut self.epochs, wanted);
+            let told = places.told(wanted, address);
+            if told.is_some_and(|told| self.filter.set(&id, &told)) {
+                return Some(places.clone());
+            }
+        }
+        self.filter.give(&id);
+        None
+    }
+
+    /// Whether it forwards a pair, as far as it has not left it to user space.
+    pub(super) fn has(&self, pair: Pair) -> bool {
+        self.flows.get(&pair).is_some_and(|(id, _)| !self.filter.is_given(id))
+    }
+
+    pub(super) fn remove(&mut self, pair: Pair) {
+        if let Some((id, _)) = self.flows.remove(&pair) {
+            self.filter.remove(&id);
+        }
+    }
+}
+
+/// User space goes on with a flow where the kernel was.
+pub(super) fn take_over(filter: &Filter, id: &FlowId, places: &Places, ways: &mut Ways) {
+    filter.give(id);
+    for (track, states) in filter.tracks(id) {
+        ways.resume((track.port, track.ssrc), |to| {
+            let (at, epoch) = places.at(to)?;
+            let state = states.get(at).filter(|state| state.epoch == epoch)?;
+            Some((state.max_layer, state.closed))
+        });
+    }
+}
+
+impl Places {
+    fn at(&self, to: u32) -> Option<(usize, u32)> {
+        let mut places = self.0.iter().enumerate();
+        places.find_map(|(at, place)| place.filter(|place| place.to == to).map(|place| (at, place.epoch)))
+    }
+
+    /// Gives a place to each way that has none, and takes those of others.
+    fn settle(&mut self, epochs: &mut u32, wanted: &[Wanted]) {
+        for place in &mut self.0 {
+            *place = place.filter(|place| wanted.iter().any(|(to, ..)| *to == place.to));
+        }
+        for (to, _, had_all) in wanted {
+            if self.at(*to).is_some() {
+                continue;
+            }
+            *epochs = epochs.wrapping_add(1).max(1);
+            let begins = if *had_all { MaxLayer::ALL } else { MaxLayer::up_to(0) };
+            let place = Some(Place { to: *to, epoch: *epochs, begins });
+            match self.0.iter_mut().find(|place| place.is_none()) {
+                Some(free) => *free = place,
+                None => self.0.push(place),
+            }
+        }
+    }
+
+    /// As the kernel is told of them; nothing if one leads to no Ethernet.
+    fn told(&self, wanted: &[Wanted], address: impl Fn(u32) -> Option<[u8; 6]>) -> Option<Vec<Option<Way>>> {
+        let way = |place: Place| {
+            let (_, level, _) = *wanted.iter().find(|(to, ..)| *to == place.to)?;
+            let Place { to: ifindex, epoch, begins } = place;
+            Some(Way { ifindex, epoch, source_mac: address(ifindex)?, level, begins })
+        };
+        self.0.iter().map(|place| place.map_or(Some(None), |place| way(place).map(Some))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_stays_at_its_place_and_one_that_comes_again_is_another() {
+        let (mut places, mut epochs) = (Places::default(), u32::MAX - 1);
+        let (all, base) = (MaxLayer::ALL, MaxLayer::up_to(0));
+        let place = |to, epoch, begins| Some(Place { to, epoch, begins });
+        let wanted = |ways: &[u32]| ways.iter().map(|to| (*to, Level::BEST, *to == 8)).collect::<Vec<_>>();
+        places.settle(&mut epochs, &wanted(&[7, 8, 9]));
+        let first = [place(7, u32::MAX, base), place(8, 1, all), place(9, 2, base)];
+        assert_eq!(places.0, first, "none has the number of no way");
+        places.settle(&mut epochs, &wanted(&[9, 7]));
+        assert_eq!(places.0, [first[0], None, first[2]]);
+        places.settle(&mut epochs, &wanted(&[8, 9, 7, 10]));
+        assert_eq!(places.0, [first[0], place(8, 3, all), first[2], place(10, 4, base)]);
+        assert_eq!((places.at(9), places.at(6)), (Some((2, 2)), None));
+    }
+
+    #[test]
+    fn a_flow_with_a_way_that_is_no_ethernet_is_not_told() {
+        let (mut places, mut epochs) = (Places::default(), 0);
+        let wanted = [(7, Level::BEST, false), (8, Level::BEST, false)];
+        places.settle(&mut epochs, &wanted);
+        places.settle(&mut epochs, &wanted[1..]);
+        let told = places.told(&wanted[1..], |to| Some([to as u8; 6])).expect("all are");
+        assert_eq!(
+            told.iter().map(|way| way.map(|way| way.source_mac)).collect::<Vec<_>>(),
+            [None, Some([8; 6])]
+        );
+        assert_eq!(places.told(&wanted[1..], |_| None), None);
+    }
+}

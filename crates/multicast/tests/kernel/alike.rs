@@ -1,0 +1,208 @@
+//! Whatever comes, the kernel's filter and user space send the same bytes.
+
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use nix::ifaddrs::getifaddrs;
+use nix::sys::socket::{LinkAddr, MsgFlags, recvfrom, sendto, setsockopt, sockopt};
+use outflow_routing::membership::packet::checksum;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::hosts::{GROUP, PORT, SOURCE, sender};
+use crate::net::{Namespace, is_skipped};
+use crate::relay::Thins;
+use crate::thinned::Fork;
+
+const IP: u16 = 0x0800;
+const UDP: u8 = 17;
+const PACKETS: usize = 3000;
+/// Between two changes of levels.
+const PHASE: usize = 500;
+/// From here on there are packets that the filter leaves to user space, and with them the rest.
+const HANDED_OVER_FROM: usize = 2000;
+
+/// Numbers by chance, the same ones each time.
+struct Chance(u32);
+
+impl Chance {
+    fn of(&mut self, count: u32) -> u32 {
+        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (self.0 >> 8) % count
+    }
+
+    fn is(&mut self, one_in: u32) -> bool {
+        self.of(one_in) == 0
+    }
+}
+
+/// A packet of RTP, or what looks like one: of a track whose numbers are lost, late and doubled.
+fn rtp(chance: &mut Chance, sequence: u16) -> Vec<u8> {
+    let sequence = match chance.of(20) {
+        0 => sequence.wrapping_sub(chance.of(90) as u16),
+        1 => sequence.wrapping_add(chance.of(90) as u16),
+        2 if chance.is(20) => chance.of(65_536) as u16,
+        _ => sequence,
+    };
+    let (marker, ssrc) = (chance.of(2) << 7, chance.of(3));
+    let mut packet = vec![0x90 | (chance.of(8) / 7 * 0x20) as u8, (96 | marker) as u8];
+    packet.extend(sequence.to_be_bytes());
+    packet.extend(chance.of(1 << 24).to_be_bytes());
+    packet.extend(ssrc.to_be_bytes());
+    if chance.is(25) {
+        // No extension; or RTCP.
+        packet[0] &= 0xef;
+        packet[1] = if chance.is(2) { 200 } else { packet[1] };
+    } else {
+        let layers = chance.of(4) + 2;
+        let (layer, flags) = (chance.of(layers), chance.of(16));
+        let grown = if chance.is(6) { chance.of(layers) } else { 0 };
+        let ends = if chance.is(3) { chance.of(layers) } else { 0xff };
+        packet.extend([0xbe, 0xde, 0, 2, 0xe6, b'O', b'F']);
+        packet.extend([layer, layers, grown, flags, ends].map(|byte| byte as u8));
+        if chance.is(30) {
+            let at = 12 + chance.of(12) as usize;
+            packet[at] = chance.of(256) as u8;
+        }
+    }
+    packet.extend((0..chance.of(40)).map(|byte| byte as u8));
+    if chance.is(40) {
+        packet.truncate(chance.of(24) as usize);
+    }
+    packet
+}
+
+fn put(packet: &mut [u8], at: usize, word: u16) {
+    packet[at..at + 2].copy_from_slice(&word.to_be_bytes());
+}
+
+/// A packet of IPv4 to the group, most often with a datagram that is whole, and what a link may add behind it.
+fn packet(chance: &mut Chance, sequence: u16, has_options: bool) -> Vec<u8> {
+    let payload = rtp(chance, sequence);
+    let words = if has_options { 6 } else { 5 };
+    let protocol = if chance.is(60) { 99 } else { UDP };
+    let (length, header) = (words * 4 + 8 + payload.len(), words * 4);
+    let mut packet = vec![0x40 | words as u8, 0, 0, 0, 0, 0, 0, 0, 8, protocol, 0, 0];
+    packet.extend(SOURCE.octets());
+    packet.extend(GROUP.octets());
+    // No operation, and the end (RFC 791, section 3.1).
+    packet.extend(&[1, 1, 1, 0][..header - 20]);
+    packet.extend([0x13, 0x88]);
+    packet.extend((PORT + 2 * chance.of(2) as u16).to_be_bytes());
+    packet.extend([0; 4]);
+    packet.extend(payload);
+    put(&mut packet, 2, length as u16);
+    put(&mut packet, 4, chance.of(65_536) as u16);
+    put(&mut packet, 6, if chance.is(50) { 0x2000 } else { 0x4000 * chance.of(2) as u16 });
+    packet[8] = if chance.is(50) { 1 } else { packet[8] };
+    put(&mut packet, header + 4, (length - header) as u16);
+    let addresses = (12..20).step_by(2).map(|at| u32::from(u16::from_be_bytes([packet[at], packet[at + 1]])));
+    let sum = checksum(addresses.sum::<u32>() + u32::from(UDP) + (length - header) as u32, &packet[header..]);
+    let sum = if sum == 0 { 0xffff } else { sum };
+    put(&mut packet, header + 6, if chance.is(8) { chance.of(2) as u16 } else { sum });
+    let sum = checksum(0, &packet[..header]);
+    put(&mut packet, 10, if chance.is(60) { sum ^ 1 } else { sum });
+    if chance.is(8) {
+        packet.extend(vec![0; chance.of(20) as usize]);
+    }
+    packet
+}
+
+/// Reads or sends packets at an interface `eth0`.
+struct Raw(Socket);
+
+impl Raw {
+    fn open(namespace: &Namespace, kind: Type) -> Self {
+        namespace.run(|| {
+            let socket = Socket::new(Domain::PACKET, kind, Some(Protocol::from(i32::from(IP.to_be()))));
+            let socket = socket.expect("root may");
+            socket.set_nonblocking(true).expect("an option");
+            setsockopt(&socket, sockopt::RcvBufForce, &(32 << 20)).expect("an option");
+            Raw(socket)
+        })
+    }
+
+    /// Sends a packet from an interface of Ethernet, to the group.
+    fn send(&self, by: &LinkAddr, packet: &[u8]) {
+        let [_, second, third, fourth] = GROUP.octets();
+        let to = [0x01, 0x00, 0x5e, second, third, fourth];
+        let frame = [&to, &by.addr().expect("an address")[..], &IP.to_be_bytes(), packet].concat();
+        let sent = sendto(self.0.as_raw_fd(), &frame, by, MsgFlags::empty());
+        assert_eq!(sent, Ok(frame.len()));
+    }
+
+    /// What has come for the group, until nothing comes for a while.
+    fn come(&self) -> Vec<Vec<u8>> {
+        let (mut packets, mut buffer) = (Vec::new(), [0; 2048]);
+        let mut end = Instant::now() + Duration::from_millis(500);
+        while Instant::now() < end {
+            match recvfrom::<LinkAddr>(self.0.as_raw_fd(), &mut buffer) {
+                Ok((length, _)) if length >= 20 && buffer[16..20] == GROUP.octets() => {
+                    packets.push(buffer[..length].to_vec());
+                    end = Instant::now() + Duration::from_millis(500);
+                }
+                Ok(_) => (),
+                Err(_) => std::thread::sleep(Duration::from_millis(2)),
+            }
+        }
+        packets
+    }
+}
+
+/// What comes to both hosts in each phase, by one way of thinning.
+fn outcome(thins: Thins) -> Vec<Vec<Vec<u8>>> {
+    let fork = Fork::new(thins);
+    let from = sender(&fork.source, SOURCE);
+    let _members = fork.members(&from);
+    let raw = Raw::open(&fork.source, Type::RAW);
+    let device = fork.source.run(|| {
+        getifaddrs()
+            .expect("a list")
+            .find_map(|one| one.address.filter(|_| one.interface_name == "eth0")?.as_link_addr().copied())
+    });
+    let device = device.expect("an interface");
+    let hosts = fork.hosts().map(|host| Raw::open(host, Type::DGRAM));
+    hosts.iter().for_each(|host| drop(host.come()));
+    let (mut chance, mut outcome) = (Chance(7), Vec::new());
+    for number in 0..PACKETS {
+        if number % PHASE == 0 {
+            let (host, level) = [(1, 2), (0, 3), (1, 3), (0, 1), (1, 1), (0, 2)][number / PHASE];
+            fork.say(host, level);
+        }
+        let has_options = number >= HANDED_OVER_FROM && chance.is(50);
+        raw.send(&device, &packet(&mut chance, 65_000_u16.wrapping_add(number as u16), has_options));
+        if number % 20 == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if number + 1 == HANDED_OVER_FROM {
+            let user = fork.counts().user;
+            assert_eq!(user.packets == 0, thins == Thins::Kernel, "{user:?}");
+        }
+        if (number + 1) % PHASE == 0 {
+            outcome.extend(hosts.iter().map(Raw::come));
+        }
+    }
+    let (filter, user) = (fork.counts().filter, fork.counts().user);
+    let is_kernels = thins == Thins::Kernel;
+    assert_eq!(
+        (filter.packets > 1000, filter.handed_over),
+        (is_kernels, u64::from(is_kernels)),
+        "{filter:?}"
+    );
+    assert!(user.packets > 100 && filter.failed == 0, "the rest is user space's: {user:?}");
+    outcome
+}
+
+#[test]
+fn the_kernel_and_user_space_send_the_same_bytes() {
+    if is_skipped("the_kernel_and_user_space_send_the_same_bytes") {
+        return;
+    }
+    let [by_kernel, by_user] = [Thins::Kernel, Thins::User].map(outcome);
+    for (place, (kernel, user)) in by_kernel.iter().zip(&by_user).enumerate() {
+        let differs = kernel.iter().zip(user).position(|(one, other)| one != other);
+        let at = differs.map(|at| (at, &kernel[at], &user[at]));
+        assert_eq!((at, kernel.len()), (None, user.len()), "phase {}, host {}", place / 2, place % 2);
+    }
+    let count = by_kernel.iter().map(Vec::len).sum::<usize>();
+    assert!(count > PACKETS && count < 2 * PACKETS, "some were left out: {count}");
+}
