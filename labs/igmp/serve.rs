@@ -6,7 +6,7 @@ use std::process::{ChildStdin, ChildStdout};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use outflow_multicast::{Downstream, Interface, Multicast, Options, Timing};
+use outflow_multicast::{Downstream, Interface, Multicast, Options, Timing, open_filter};
 use tokio::sync::mpsc;
 
 /// Says that all interfaces take part.
@@ -21,7 +21,8 @@ pub(crate) fn serve(names: &[String]) -> Result<()> {
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let (multicast, mut events) = Multicast::start(Options { timings: true, ..Options::default() })?;
+        let options = Options { timings: true, ..Options::default() };
+        let (multicast, mut events) = Multicast::start(options, open_filter())?;
         for name in names {
             multicast.add(Downstream::new(Interface::find(name)?)).await?;
         }

@@ -22,7 +22,8 @@ char program_license[] SEC("license") = "Apache-2.0";
 #define UDP_HEADER_BYTES 8
 #define RTP_AT (UDP_AT + UDP_HEADER_BYTES)
 #define RTP_HEADER_BYTES 12
-#define MARK_BYTES 12
+/* In the longer form. */
+#define MARK_BYTES 16
 /* What is looked at, at most. */
 #define LOOKED_AT (RTP_AT + RTP_HEADER_BYTES + MARK_BYTES)
 
@@ -115,26 +116,36 @@ static __always_inline __u8 layer_of(__u8 level, __u8 layers)
 	return level <= 1 || layers <= 1 ? ALL_LAYERS : below(layers, level);
 }
 
-/* `Mark::read`, from the RTP header on, of which `end` is behind. */
+/* Where the mark's value stands behind an RTP header, of which `end` is behind: as one of two forms of elements. */
+static __always_inline const __u8 *mark_value(const __u8 *rtp, const void *end)
+{
+	if ((const void *)(rtp + RTP_HEADER_BYTES + 12) > end || (rtp[0] & 0xdf) != 0x90)
+		return 0;
+	/* The extension has two words or more. */
+	if (rtp[12] == 0xbe && rtp[13] == 0xde)
+		return (rtp[14] || rtp[15] >= 2) && rtp[16] == 0xe6 ? rtp + 17 : 0;
+	if ((const void *)(rtp + RTP_HEADER_BYTES + MARK_BYTES) > end)
+		return 0;
+	/* Three. */
+	if (rtp[12] == 0x10 && rtp[13] < 0x10)
+		return (rtp[14] || rtp[15] >= 3) && rtp[16] == 14 && rtp[17] == 7 ? rtp + 18 : 0;
+	return 0;
+}
+
+/* `Mark::read`. */
 static __always_inline void read_mark(const __u8 *rtp, const void *end, struct mark *mark)
 {
+	const __u8 *value = mark_value(rtp, end);
 	__u8 flags;
 
 	mark->is_there = 0;
-	if ((const void *)(rtp + RTP_HEADER_BYTES + MARK_BYTES) > end)
+	if (!value || value[0] != 'O' || value[1] != 'F')
 		return;
-	if ((rtp[0] & 0xdf) != 0x90 || rtp[12] != 0xbe || rtp[13] != 0xde)
-		return;
-	/* The extension has two words or more. */
-	if (!rtp[14] && rtp[15] < 2)
-		return;
-	if (rtp[16] != 0xe6 || rtp[17] != 'O' || rtp[18] != 'F')
-		return;
-	mark->layer = rtp[19];
-	mark->layers = rtp[20];
-	mark->grown = rtp[21];
-	flags = rtp[22];
-	mark->ends = rtp[23];
+	mark->layer = value[2];
+	mark->layers = value[3];
+	mark->grown = value[4];
+	flags = value[5];
+	mark->ends = value[6];
 	if (mark->layers < 2 || mark->layers > ALL_LAYERS + 1)
 		return;
 	if (mark->layer >= mark->layers || mark->grown >= mark->layers)

@@ -57,8 +57,11 @@ fn rtp(chance: &mut Chance, sequence: u16) -> Vec<u8> {
         let (layer, flags) = (chance.of(layers), chance.of(16));
         let grown = if chance.is(6) { chance.of(layers) } else { 0 };
         let ends = if chance.is(3) { chance.of(layers) } else { 0xff };
-        packet.extend([0xbe, 0xde, 0, 2, 0xe6, b'O', b'F']);
+        let is_long = chance.is(6);
+        packet.extend(if is_long { &[0x10, 0, 0, 3, 14, 7][..] } else { &[0xbe, 0xde, 0, 2, 0xe6] });
+        packet.extend(b"OF");
         packet.extend([layer, layers, grown, flags, ends].map(|byte| byte as u8));
+        packet.extend(if is_long { &[0; 3][..] } else { &[] });
         if chance.is(30) {
             let at = 12 + chance.of(12) as usize;
             packet[at] = chance.of(256) as u8;

@@ -11,6 +11,9 @@
 //! byte 23  ends                  as in a tag; 0xff for nothing
 //! ```
 //!
+//! Where the packet has an extension of two-byte elements (section 4.3), it is one of these: from byte 16 on 14, 7 and
+//! the same 7 bytes, and three of padding.
+//!
 //! Receivers leave out elements that they know nothing of (RFC 8285, section 4.1.2.2).
 
 use outflow_media::Tag;
@@ -19,17 +22,56 @@ use outflow_rtp::HEADER;
 use crate::layers::Level;
 use crate::limits::MARKED_BYTES_MAX;
 
-const PROFILE: [u8; 2] = [0xbe, 0xde];
-/// Element 14 of 7 bytes, and that it is ours.
-const HEAD: [u8; 3] = [0xe6, b'O', b'F'];
-const ELEMENT_BYTES: usize = 8;
-const ELEMENT_WORDS: u16 = 2;
-/// Where it stands.
-const AT: usize = HEADER + 4;
+/// An element of 7 bytes, which begin with that they are ours.
+const VALUE_BYTES: usize = 7;
+const OURS: [u8; 2] = [b'O', b'F'];
+/// The extension's head: its form, and how many words it has.
+const EXTENSION_BYTES: usize = 4;
 const EXTENSION: u8 = 0x10;
 /// Of the first byte of a header, all but whether there is padding: version 2, no contributing source.
 const FIRST: (u8, u8) = (0xdf, 0x80);
 const NOTHING: u8 = 0xff;
+
+/// How elements of an extension are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Behind one byte: 4 bits each of number and length.
+    OneByte,
+    /// Behind two.
+    TwoByte,
+}
+
+impl Form {
+    const fn of(profile: [u8; 2]) -> Option<Self> {
+        match profile {
+            [0xbe, 0xde] => Some(Form::OneByte),
+            [0x10, 0..=0x0f] => Some(Form::TwoByte),
+            _ => None,
+        }
+    }
+
+    /// What stands before the value: element 14, of 7 bytes.
+    const fn head(self) -> &'static [u8] {
+        match self {
+            Form::OneByte => &[0xe6],
+            Form::TwoByte => &[14, 7],
+        }
+    }
+
+    /// Words that the element takes, with padding.
+    const fn words(self) -> u16 {
+        match self {
+            Form::OneByte => 2,
+            Form::TwoByte => 3,
+        }
+    }
+
+    /// The value of the element, where the elements begin with it.
+    fn value(self, elements: &[u8]) -> Option<&[u8; VALUE_BYTES]> {
+        let value = elements.strip_prefix(self.head())?.first_chunk()?;
+        value.starts_with(&OURS).then_some(value)
+    }
+}
 
 /// What a packet of a layered track says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +96,7 @@ pub struct Mark {
 
 impl Mark {
     /// By how much a packet is longer that had no extension, at most.
-    pub const BYTES: usize = 4 + ELEMENT_BYTES;
+    pub const BYTES: usize = EXTENSION_BYTES + 4 * Form::OneByte.words() as usize;
 
     /// That of a packet; nothing if its track has no layers to choose from.
     pub const fn of(tag: &Tag, opens_all: bool) -> Option<Self> {
@@ -67,18 +109,19 @@ impl Mark {
 
     /// Reads it from a packet, if it has one.
     pub fn read(packet: &[u8]) -> Option<Self> {
-        let (extension, element) = packet.get(HEADER..AT + ELEMENT_BYTES)?.split_at(4);
-        let is_there = packet[0] & FIRST.0 == FIRST.1 | EXTENSION
-            && extension[..2] == PROFILE
-            && u16::from_be_bytes([extension[2], extension[3]]) >= ELEMENT_WORDS
-            && element[..3] == HEAD;
-        let [layer, layers, grown, flags, ends] = *element[3..].first_chunk()?;
+        let (header, behind) = packet.split_first_chunk::<HEADER>()?;
+        let ([high, low, words @ ..], elements) = behind.split_first_chunk::<EXTENSION_BYTES>()?;
+        let form = Form::of([*high, *low]).filter(|_| header[0] & FIRST.0 == FIRST.1 | EXTENSION)?;
+        if u16::from_be_bytes(*words) < form.words() || elements.len() < 4 * usize::from(form.words()) {
+            return None;
+        }
+        let [_, _, layer, layers, grown, flags, ends] = *form.value(elements)?;
         let is_sound = (2..=Level::MAX).contains(&layers)
             && layer < layers
             && grown < layers
             && (ends == NOTHING || ends < layers);
         let flag = |bit: u8| flags & bit != 0;
-        (is_there && is_sound).then_some(Mark {
+        is_sound.then_some(Mark {
             layer,
             layers,
             grown,
@@ -96,42 +139,45 @@ impl Mark {
         Tag { layer, layers, grown, first, opens, adds, ends, ..Tag::default() }
     }
 
-    fn element(self) -> [u8; ELEMENT_BYTES] {
+    fn value(self) -> [u8; VALUE_BYTES] {
         let flags = [self.first, self.opens, self.adds, self.opens_all];
         let flags = (0..).zip(flags).fold(0, |all, (bit, is_set)| all | u8::from(is_set) << bit);
-        let ends = self.ends.unwrap_or(NOTHING);
-        let [element, o, f] = HEAD;
-        [element, o, f, self.layer, self.layers, self.grown, flags, ends]
+        let [o, f] = OURS;
+        [o, f, self.layer, self.layers, self.grown, flags, self.ends.unwrap_or(NOTHING)]
     }
 
     /// The packet of this header, and of what stands behind that, with the mark in it, in place of another one. Nothing
     /// where it has no place: with contributing sources, another form of extension, or no room
     /// ([`MARKED_BYTES_MAX`]).
     pub fn write(self, header: &[u8; HEADER], behind: &[u8]) -> Option<Vec<u8>> {
-        let (words, behind) = match header[0] & FIRST.0 {
-            first if first == FIRST.1 => (0, behind),
+        let (profile, words, behind) = match header[0] & FIRST.0 {
+            first if first == FIRST.1 => ([0xbe, 0xde], 0, behind),
             first if first == FIRST.1 | EXTENSION => {
-                let (extension, behind) = behind.split_first_chunk::<4>()?;
-                let words = u16::from_be_bytes([extension[2], extension[3]]);
-                if extension[..2] != PROFILE || behind.len() < usize::from(words) * 4 {
+                let ([high, low, words @ ..], behind) = behind.split_first_chunk::<EXTENSION_BYTES>()?;
+                let words = u16::from_be_bytes(*words);
+                if behind.len() < usize::from(words) * 4 {
                     return None;
                 }
-                match words.checked_sub(ELEMENT_WORDS).filter(|_| behind.starts_with(&HEAD)) {
-                    Some(others) => (others, &behind[ELEMENT_BYTES..]),
-                    None => (words, behind),
-                }
+                ([*high, *low], words, behind)
             }
             _ => return None,
         };
-        let bytes = AT + ELEMENT_BYTES + behind.len();
-        if bytes > MARKED_BYTES_MAX {
+        let form = Form::of(profile)?;
+        let (words, behind) = match words.checked_sub(form.words()).zip(form.value(behind)) {
+            Some((others, _)) => (others, &behind[4 * usize::from(form.words())..]),
+            None => (words, behind),
+        };
+        let start = HEADER + EXTENSION_BYTES + 4 * usize::from(form.words());
+        if start + behind.len() > MARKED_BYTES_MAX {
             return None;
         }
-        let words = words.checked_add(ELEMENT_WORDS)?.to_be_bytes();
-        let mut packet = Vec::with_capacity(bytes);
+        let words = words.checked_add(form.words())?.to_be_bytes();
+        let mut packet = Vec::with_capacity(start + behind.len());
         packet.extend(header);
         packet[0] |= EXTENSION;
-        packet.extend(PROFILE.into_iter().chain(words).chain(self.element()));
+        packet.extend(profile.into_iter().chain(words));
+        packet.extend(form.head().iter().copied().chain(self.value()));
+        packet.resize(start, 0);
         packet.extend(behind);
         Some(packet)
     }

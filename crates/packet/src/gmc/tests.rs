@@ -77,11 +77,31 @@ fn a_mark_is_read_as_it_was_written_before_other_extensions_and_in_place_of_anot
 }
 
 #[test]
+fn a_mark_among_elements_of_two_bytes_is_one_of_these() {
+    let own = [&[0x10, 0, 0, 2, 5, 6, 1, 2, 3, 4, 5, 6][..], b"media"].concat();
+    let mut head = header(9, 1);
+    head[0] |= 0x10;
+    let packet = mark(1).write(&head, &own).expect("it has a place");
+    assert_eq!((Mark::read(&packet), packet[16..20].to_vec()), (Some(mark(1)), vec![14, 7, b'O', b'F']));
+    let read = RtpHeader::new_checked(&packet).expect("a packet");
+    assert_eq!(read.payload(), b"media");
+    let own = Extension { id: 5, data: &[1, 2, 3, 4, 5, 6] };
+    assert_eq!(read.extensions().map(|one| one.id).collect::<Vec<_>>(), [14, 5]);
+    assert_eq!(read.extensions().last(), Some(own));
+    let (head, behind) = packet.split_first_chunk::<HEADER>().expect("a header");
+    let again = mark(2).write(head, behind).expect("it has a place");
+    assert_eq!((Mark::read(&again), again.len()), (Some(mark(2)), packet.len()), "one is enough");
+    assert!((0..28).all(|length| Mark::read(&packet[..length]).is_none()));
+    let short = [&packet[..15], &[2], &packet[16..]].concat();
+    assert_eq!(Mark::read(&short), None, "it ends before");
+}
+
+#[test]
 fn a_packet_that_has_no_place_for_a_mark_goes_without() {
     let plain = header(9, 1);
     let first = |first: u8| [&[first], &plain[1..]].concat().try_into().expect("a header");
     assert_eq!(mark(1).write(&first(0x81), b"1234media"), None, "a contributing source");
-    assert_eq!(mark(1).write(&first(0x90), &[0x10, 0, 0, 1, 1, 1, 9, 0]), None, "another form");
+    assert_eq!(mark(1).write(&first(0x90), &[0x20, 0, 0, 1, 1, 1, 9, 0]), None, "another form");
     assert_eq!(mark(1).write(&first(0x90), &[0xbe, 0xde, 0, 2, 1, 1, 9, 0]), None, "shorter than it says");
     let room = MARKED_BYTES_MAX - HEADER - 12;
     assert_eq!(mark(1).write(&plain, &vec![0; room]).map(|packet| packet.len()), Some(MARKED_BYTES_MAX));
