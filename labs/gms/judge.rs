@@ -25,9 +25,10 @@ pub(crate) struct Change {
     pub(crate) wants: Wants,
 }
 
-/// Behind a change, what is on its way, and what waits for a picture from which it can be decoded: the key pictures
-/// of the second stream come every 2.1 s.
-pub(crate) const SETTLE: Duration = Duration::from_millis(2600);
+/// Behind a change: two routers, one after the other, wait for 2 s each before they ask for less, and a last member is
+/// asked for 0.6 s whether it has left. (More can be had sooner: pictures from which the second stream can be decoded at
+/// another level come every 2.1 s.)
+pub(crate) const SETTLE: Duration = Duration::from_millis(5500);
 /// What is sent this shortly before a change may come behind it.
 const IN_FLIGHT: Duration = Duration::from_millis(100);
 /// Pictures of the second stream from one key picture to the next.
@@ -183,7 +184,7 @@ impl Run {
             let mut layers: HashMap<u32, usize> = HashMap::new();
             let mut assembler = Assembler::default();
             let mut tell = |frame: outflow_wavelet::rtp::Assembled| {
-                let coded = frame.codestream.map_or(0, |codestream| codestream.layers_coded());
+                let coded = frame.codestream.map_or(0, |codestream| codestream.layers());
                 layers.insert(frame.timestamp, coded);
             };
             for (seen, _) in self.at_host(host, WAVELET) {
