@@ -167,7 +167,7 @@ impl Run {
                     let until = next.map_or(change.at + SETTLE, |next| next.at);
                     let up = way(host).nth(1).unwrap_or(0);
                     let here = self.seen[up].iter().filter(|one| one.stream == WAVELET);
-                    let last = here.filter(|one| one.at > change.at && one.at < until).last();
+                    let last = here.filter(|one| one.at > change.at && one.at < until).next_back();
                     leaves.extend(last.map(|seen| since(seen.at)));
                 }
                 _ => {}

@@ -373,10 +373,14 @@ int thin(struct __sk_buff *skb)
 	if (data[IP_AT] != IP_VERSION_AND_WORDS || skb->gso_segs > 1)
 		return hand_over(flow, counts);
 	length = bpf_ntohs(*(__u16 *)(data + IP_AT + 2));
-	/* The kernel does not forward it either, and counts why. */
 	if (length < IP_HEADER_BYTES || length + ETHERNET_BYTES > skb->len || data[IP_AT + 8] <= 1 ||
-	    !is_sound((void *)(data + IP_AT)))
+	    !is_sound((void *)(data + IP_AT))) {
+		__sync_fetch_and_add(&counts->unfit, 1);
 		return TC_ACT_UNSPEC;
+	}
+	/* It makes fragments. */
+	if (length > flow->mtu)
+		return hand_over(flow, counts);
 	/* What the link has added (RFC 894). The kernel cuts it off, too. */
 	if (length + ETHERNET_BYTES < skb->len && bpf_skb_change_tail(skb, length + ETHERNET_BYTES, 0))
 		return hand_over(flow, counts);

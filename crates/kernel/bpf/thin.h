@@ -42,7 +42,8 @@ struct flow {
 	__u32 places;
 	/* Tracks that have begun since user space has last set it. */
 	__u32 tracks;
-	__u32 unused;
+	/* Bytes of the longest packet that goes to all of them whole. */
+	__u32 mtu;
 	struct way ways[WAYS];
 };
 
@@ -81,6 +82,8 @@ struct thin_counts {
 	__u64 failed;
 	/* Packets that this cannot judge, with which their flows became those of user space. */
 	__u64 handed_over;
+	/* Packets that no router forwards: of a wrong length or checksum, or whose TTL allows them to go no farther. */
+	__u64 unfit;
 };
 
 _Static_assert(sizeof(struct flow_key) == 12 && sizeof(struct track_key) == 20, "as in layout.rs");

@@ -31,10 +31,18 @@ struct Groups {
 /// What leaves out packets in the kernel; or why nothing does.
 pub(crate) type Filtering = Result<Arc<Filter>, String>;
 
+fn opened() -> Filtering {
+    open_filter().inspect_err(|why| {
+        tracing::warn!(
+            "[multicast]: user space leaves out what an interface does not want, not the kernel: {why}"
+        );
+    })
+}
+
 impl Groups {
     fn filter(&self, settings: &Multicast) -> Filtering {
         match settings.filter {
-            FilterBy::Auto if settings.is_on() => self.filter.get_or_init(open_filter).clone(),
+            FilterBy::Auto if settings.is_on() => self.filter.get_or_init(opened).clone(),
             FilterBy::Auto => Err("no interface takes part".to_owned()),
             FilterBy::User => Err("[multicast] filter is \"user\"".to_owned()),
         }

@@ -336,6 +336,7 @@ fn counts(counts: &Counts) -> BTreeMap<&'static str, u64> {
         ("filter_thinned", counts.filter.thinned),
         ("filter_failed", counts.filter.failed),
         ("filter_handed_over", counts.filter.handed_over),
+        ("filter_unfit", counts.filter.unfit),
         ("user_packets", counts.user.packets),
         ("user_bytes", counts.user.bytes),
         ("user_copies", counts.user.copies),

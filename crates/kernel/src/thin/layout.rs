@@ -34,7 +34,7 @@ pub(super) struct Flow {
     pub(super) by_user: u32,
     places: u32,
     tracks: u32,
-    unused: u32,
+    mtu: u32,
     ways: [WayEntry; WAYS_MAX],
 }
 
@@ -76,6 +76,7 @@ pub(super) struct CountsEntry {
     pub(super) thinned: u64,
     pub(super) failed: u64,
     pub(super) handed_over: u64,
+    pub(super) unfit: u64,
 }
 
 const _: () = assert!(size_of::<FlowKey>() == 12 && size_of::<TrackKey>() == 20, "as in thin.h");
@@ -106,7 +107,7 @@ impl Flow {
         by_user: 1,
         places: 0,
         tracks: 0,
-        unused: 0,
+        mtu: 0,
         ways: [WayEntry { ifindex: 0, epoch: 0, source_mac: [0; 6], level: 0, begins: 0 }; WAYS_MAX],
     };
 
@@ -115,9 +116,10 @@ impl Flow {
         if places.len() > WAYS_MAX {
             return None;
         }
-        let mut flow = Flow { by_user: 0, places: places.len() as u32, ..Flow::BY_USER };
+        let mtu = places.iter().flatten().map(|way| way.mtu).min().unwrap_or(0);
+        let mut flow = Flow { by_user: 0, places: places.len() as u32, mtu, ..Flow::BY_USER };
         for (entry, way) in flow.ways.iter_mut().zip(places) {
-            let Some(Way { ifindex, epoch, source_mac, level, begins }) = *way else { continue };
+            let Some(Way { ifindex, epoch, source_mac, level, begins, mtu: _ }) = *way else { continue };
             let (level, begins) = (level.number(), begins.layer());
             *entry = WayEntry { ifindex, epoch, source_mac, level, begins };
         }

@@ -48,6 +48,8 @@ pub struct Way {
     pub epoch: u32,
     /// Its address.
     pub source_mac: [u8; 6],
+    /// Bytes of an IP packet that goes there whole.
+    pub mtu: u32,
     /// What is wanted there.
     pub level: Level,
     /// What of a track goes there to begin with.
@@ -88,8 +90,11 @@ pub struct Counts {
     pub thinned: u64,
     /// Copies that an interface did not take: it is gone, or its queue is full.
     pub failed: u64,
-    /// Flows that became user space's, as of their packets one could not be judged: merged ones, and ones with options.
+    /// Flows that became user space's, as of their packets one could not be judged: merged ones, ones with options, or
+    /// longer than an interface allows, and tracks that are too many.
     pub handed_over: u64,
+    /// Packets of a wrong length or checksum, or whose TTL allows them to go no farther: no router forwards them.
+    pub unfit: u64,
 }
 
 /// The filter, with what it is told. Dropping it takes all of it out of the kernel, once it sits nowhere.
@@ -188,10 +193,8 @@ impl Filter {
 
     /// What was done.
     pub fn counts(&self) -> Counts {
-        let Some(CountsEntry { packets, bytes, copies, thinned, failed, handed_over }) = self.counts.get(&0)
-        else {
-            return Counts::default();
-        };
-        Counts { packets, bytes, copies, thinned, failed, handed_over }
+        let Some(counts) = self.counts.get(&0) else { return Counts::default() };
+        let CountsEntry { packets, bytes, copies, thinned, failed, handed_over, unfit } = counts;
+        Counts { packets, bytes, copies, thinned, failed, handed_over, unfit }
     }
 }

@@ -9,6 +9,7 @@ use outflow_packet::gmc::Ways;
 use outflow_packet::{Level, MaxLayer};
 
 use crate::forward::Pair;
+use crate::sys::Ethernet;
 
 /// A way that has a place in a flow's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,14 +55,14 @@ impl Filtered {
         &mut self,
         (pair, parent): (Pair, u32),
         wanted: &[Wanted],
-        address: impl Fn(u32) -> Option<[u8; 6]>,
+        ethernet: impl Fn(u32) -> Option<Ethernet>,
     ) -> Option<Places> {
         let Pair { group, source } = pair;
         let id = FlowId { source, group, ifindex: parent };
         let (_, places) = self.flows.entry(pair).or_insert_with(|| (id, Places::default()));
         if !wanted.is_empty() && wanted.len() <= WAYS_MAX && !self.filter.is_given(&id) {
             places.settle(&mut self.epochs, wanted);
-            let told = places.told(wanted, address);
+            let told = places.told(wanted, ethernet);
             if told.is_some_and(|told| self.filter.set(&id, &told)) {
                 return Some(places.clone());
             }
@@ -120,11 +121,16 @@ impl Places {
     }
 
     /// As the kernel is told of them; nothing if one leads to no Ethernet.
-    fn told(&self, wanted: &[Wanted], address: impl Fn(u32) -> Option<[u8; 6]>) -> Option<Vec<Option<Way>>> {
+    fn told(
+        &self,
+        wanted: &[Wanted],
+        ethernet: impl Fn(u32) -> Option<Ethernet>,
+    ) -> Option<Vec<Option<Way>>> {
         let way = |place: Place| {
             let (_, level, _) = *wanted.iter().find(|(to, ..)| *to == place.to)?;
             let Place { to: ifindex, epoch, begins } = place;
-            Some(Way { ifindex, epoch, source_mac: address(ifindex)?, level, begins })
+            let Ethernet { address: source_mac, mtu } = ethernet(ifindex)?;
+            Some(Way { ifindex, epoch, source_mac, mtu, level, begins })
         };
         self.0.iter().map(|place| place.map_or(Some(None), |place| way(place).map(Some))).collect()
     }
@@ -156,7 +162,9 @@ mod tests {
         let wanted = [(7, Level::BEST, false), (8, Level::BEST, false)];
         places.settle(&mut epochs, &wanted);
         places.settle(&mut epochs, &wanted[1..]);
-        let told = places.told(&wanted[1..], |to| Some([to as u8; 6])).expect("all are");
+        let told = places
+            .told(&wanted[1..], |to| Some(Ethernet { address: [to as u8; 6], mtu: 1500 }))
+            .expect("all are");
         assert_eq!(
             told.iter().map(|way| way.map(|way| way.source_mac)).collect::<Vec<_>>(),
             [None, Some([8; 6])]

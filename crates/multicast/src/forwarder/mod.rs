@@ -80,6 +80,8 @@ pub(crate) struct Forwarder {
     counters: Arc<Counters>,
     /// What thins in the kernel; or why nothing does.
     filtered: Result<Filtered, String>,
+    /// Why it could not sit at an interface, when it was last tried.
+    unseated: Option<String>,
     /// Once there is something to forward.
     running: Option<Running>,
     parents: BTreeMap<u32, Parent>,
@@ -92,7 +94,10 @@ impl Forwarder {
         let (arrivals, receiver) = mpsc::channel(ARRIVALS_MAX);
         let (counters, parents, flows) = (Arc::default(), BTreeMap::new(), BTreeMap::new());
         let filtered = filter.map(Filtered::new);
-        (Forwarder { clock, arrivals, counters, filtered, running: None, parents, flows }, receiver)
+        (
+            Forwarder { clock, arrivals, counters, filtered, unseated: None, running: None, parents, flows },
+            receiver,
+        )
     }
 
     fn running(&mut self) -> io::Result<&Running> {
@@ -134,11 +139,11 @@ impl Forwarder {
     /// Has the kernel's filter sit at an interface, if it is one of Ethernet and the kernel can.
     fn sit(&mut self, interface: u32, tap: &Tap) -> Option<Seat> {
         let filtered = self.filtered.as_ref().ok()?;
-        tap.ethernet_address(interface)?;
+        tap.ethernet(interface)?;
         match filtered.sit(interface) {
             Ok(seat) => tap.hear_what_is_given(filtered.filter().hear()).is_ok().then_some(seat),
             Err(error) => {
-                self.filtered = Err(error);
+                self.unseated = Some(error);
                 None
             }
         }
@@ -191,8 +196,8 @@ impl Forwarder {
         let is_fit = outputs.whole.is_empty() && described.is_empty();
         let wanted = |(to, level): &(u32, _)| (*to, packets_level(*level), had_all.contains(to));
         let wanted = outputs.thinned.iter().filter(|_| is_fit).map(wanted).collect::<Vec<_>>();
-        let address = |to| from.tap.ethernet_address(to);
-        self.filtered.as_mut().ok()?.set((pair, parent), &wanted, address)
+        let ethernet = |to| from.tap.ethernet(to);
+        self.filtered.as_mut().ok()?.set((pair, parent), &wanted, ethernet)
     }
 
     /// Forwards a pair no more, if it did.
@@ -233,7 +238,7 @@ impl Forwarder {
 
     /// Why there is no such filter, if there is none.
     pub(crate) fn filter_refused(&self) -> Option<&String> {
-        self.filtered.as_ref().err()
+        self.filtered.as_ref().err().or(self.unseated.as_ref())
     }
 }
 

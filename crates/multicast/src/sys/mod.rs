@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 pub use self::changes::Changes;
-pub(crate) use self::packets::{Batch, Frame, Listener, Offload, READ_AT_ONCE, Sender, Tap};
+pub(crate) use self::packets::{Batch, Ethernet, Frame, Listener, Offload, READ_AT_ONCE, Sender, Tap};
 pub use self::types::{FlowCounts, Upcall, UpcallKind, VIFS_MAX, Vif, Vifs};
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, sendmsg, setsockopt, sockopt,

@@ -115,6 +115,13 @@ impl Batch {
     }
 }
 
+/// An interface of Ethernet: its address, and bytes of an IP packet that goes there whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ethernet {
+    pub(crate) address: [u8; 6],
+    pub(crate) mtu: u32,
+}
+
 /// Hears packets to groups that may be forwarded, on one interface.
 #[derive(Debug)]
 pub(crate) struct Tap {
@@ -148,13 +155,17 @@ impl Tap {
         super::set_at(&self.socket, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, &program.as_raw_fd())
     }
 
-    /// The address of an interface, if it is one of Ethernet.
-    pub(crate) fn ethernet_address(&self, interface: u32) -> Option<[u8; 6]> {
+    /// What is to be known of an interface, if it is one of Ethernet.
+    pub(crate) fn ethernet(&self, interface: u32) -> Option<Ethernet> {
         let said = ask(&self.socket, interface, libc::SIOCGIFHWADDR).ok()?;
         // SAFETY: the kernel has answered with an address.
         let address = unsafe { said.ifr_ifru.ifru_hwaddr };
-        let bytes = address.sa_data.first_chunk::<6>()?.map(|byte| byte as u8);
-        (address.sa_family == libc::ARPHRD_ETHER).then_some(bytes)
+        if address.sa_family != libc::ARPHRD_ETHER {
+            return None;
+        }
+        let address = address.sa_data.first_chunk::<6>()?.map(|byte| byte as u8);
+        let mtu = u32::try_from(mtu(&self.socket, interface).ok()?).ok()?;
+        Some(Ethernet { address, mtu })
     }
 
     /// Reads what is there, as far as there is room; `WouldBlock` if there is nothing.
@@ -299,10 +310,14 @@ impl Sender {
 
     /// How long a packet may be on an interface.
     pub(crate) fn mtu(&self, interface: u32) -> io::Result<usize> {
-        let said = ask(&self.socket, interface, libc::SIOCGIFMTU)?;
-        // SAFETY: the kernel has answered with a number.
-        Ok(usize::try_from(unsafe { said.ifr_ifru.ifru_mtu }).unwrap_or(0))
+        mtu(&self.socket, interface)
     }
+}
+
+fn mtu(socket: &Socket, interface: u32) -> io::Result<usize> {
+    let said = ask(socket, interface, libc::SIOCGIFMTU)?;
+    // SAFETY: the kernel has answered with a number.
+    Ok(usize::try_from(unsafe { said.ifr_ifru.ifru_mtu }).unwrap_or(0))
 }
 
 /// Asks about an interface.

@@ -18,6 +18,8 @@ const UDP: u8 = 17;
 const PACKETS: usize = 3000;
 /// Between two changes of levels.
 const PHASE: usize = 500;
+/// Bytes of a packet on the second link.
+const MTU: usize = 600;
 /// From here on there are packets that the filter leaves to user space, and with them the rest.
 const HANDED_OVER_FROM: usize = 2000;
 
@@ -78,10 +80,22 @@ fn put(packet: &mut [u8], at: usize, word: u16) {
     packet[at..at + 2].copy_from_slice(&word.to_be_bytes());
 }
 
+/// Packets of which the filter judges the first kind alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Usual,
+    WithOptions,
+    /// It has to be cut for the second host.
+    Long,
+}
+
 /// A packet of IPv4 to the group, most often with a datagram that is whole, and what a link may add behind it.
-fn packet(chance: &mut Chance, sequence: u16, has_options: bool) -> Vec<u8> {
-    let payload = rtp(chance, sequence);
-    let words = if has_options { 6 } else { 5 };
+fn packet(chance: &mut Chance, sequence: u16, kind: Kind) -> Vec<u8> {
+    let mut payload = rtp(chance, sequence);
+    if kind == Kind::Long {
+        payload.resize(MTU + chance.of(800) as usize, 5);
+    }
+    let words = if kind == Kind::WithOptions { 6 } else { 5 };
     let protocol = if chance.is(60) { 99 } else { UDP };
     let (length, header) = (words * 4 + 8 + payload.len(), words * 4);
     let mut packet = vec![0x40 | words as u8, 0, 0, 0, 0, 0, 0, 0, 8, protocol, 0, 0];
@@ -152,8 +166,9 @@ impl Raw {
 }
 
 /// What comes to both hosts in each phase, by one way of thinning.
-fn outcome(thins: Thins) -> Vec<Vec<Vec<u8>>> {
+fn outcome((thins, first): (Thins, Kind)) -> Vec<Vec<Vec<u8>>> {
     let fork = Fork::new(thins);
+    fork.narrow(MTU);
     let from = sender(&fork.source, SOURCE);
     let _members = fork.members(&from);
     let raw = Raw::open(&fork.source, Type::RAW);
@@ -171,8 +186,12 @@ fn outcome(thins: Thins) -> Vec<Vec<Vec<u8>>> {
             let (host, level) = [(1, 2), (0, 3), (1, 3), (0, 1), (1, 1), (0, 2)][number / PHASE];
             fork.say(host, level);
         }
-        let has_options = number >= HANDED_OVER_FROM && chance.is(50);
-        raw.send(&device, &packet(&mut chance, 65_000_u16.wrapping_add(number as u16), has_options));
+        let kind = match number {
+            HANDED_OVER_FROM => first,
+            HANDED_OVER_FROM.. if chance.is(50) => [Kind::WithOptions, Kind::Long][chance.of(2) as usize],
+            _ => Kind::Usual,
+        };
+        raw.send(&device, &packet(&mut chance, 65_000_u16.wrapping_add(number as u16), kind));
         if number % 20 == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -200,8 +219,14 @@ fn the_kernel_and_user_space_send_the_same_bytes() {
     if is_skipped("the_kernel_and_user_space_send_the_same_bytes") {
         return;
     }
-    let [by_kernel, by_user] = [Thins::Kernel, Thins::User].map(outcome);
-    for (place, (kernel, user)) in by_kernel.iter().zip(&by_user).enumerate() {
+    // Whichever it is that the filter leaves to user space first.
+    for first in [Kind::Long, Kind::WithOptions] {
+        alike(&[Thins::Kernel, Thins::User].map(|thins| outcome((thins, first))));
+    }
+}
+
+fn alike([by_kernel, by_user]: &[Vec<Vec<Vec<u8>>>; 2]) {
+    for (place, (kernel, user)) in by_kernel.iter().zip(by_user).enumerate() {
         let differs = kernel.iter().zip(user).position(|(one, other)| one != other);
         let at = differs.map(|at| (at, &kernel[at], &user[at]));
         assert_eq!((at, kernel.len()), (None, user.len()), "phase {}, host {}", place / 2, place % 2);

@@ -79,7 +79,7 @@ fn is_without_gap(numbers: &[u16]) -> bool {
 /// A source, a router that thins in one way or the other, and two hosts: one on each link.
 pub(crate) struct Fork {
     pub(crate) source: Namespace,
-    _router: Namespace,
+    router: Namespace,
     hosts: [Namespace; 2],
     relay: Relay,
 }
@@ -96,7 +96,14 @@ impl Fork {
             link(&router, (&device, &format!("10.{net}.0.1")), host, ("eth0", &format!("10.{net}.0.2")));
         }
         let relay = Relay::start_thinning(thins, &router, &["in0", "out0", "out1"]);
-        Fork { source, _router: router, hosts, relay }
+        Fork { source, router, hosts, relay }
+    }
+
+    /// The second link takes no longer packets than this.
+    pub(crate) fn narrow(&self, mtu: usize) {
+        for (namespace, device) in [(&self.router, "out1"), (&self.hosts[1], "eth0")] {
+            namespace.ip(&["link", "set", device, "mtu", &mtu.to_string()]);
+        }
     }
 
     pub(crate) fn hosts(&self) -> [&Namespace; 2] {
