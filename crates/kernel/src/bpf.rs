@@ -160,8 +160,7 @@ impl<K: Plain, V: Plain> Entries<K, V> {
         let _not_there = self.ask(bpf_cmd::BPF_MAP_DELETE_ELEM, from_ref(key).cast(), null_mut());
     }
 
-    /// All keys that there are, as far as none comes or goes meanwhile; of those that are removed, the rest may follow
-    /// twice.
+    /// All keys that there are, as far as none comes or goes meanwhile.
     pub(super) fn keys(&self, entries: u32) -> Vec<K> {
         let mut keys: Vec<K> = Vec::new();
         for _ in 0..entries {

@@ -174,21 +174,17 @@ impl Filter {
         self.flows.get(&flow.into()).is_some_and(|flow| flow.by_user != 0)
     }
 
-    /// Forgets a flow, and how far it is.
+    /// Forgets a flow. Its tracks go when others need their room; if it comes again, its ways have other epochs, and they
+    /// begin there.
     pub fn remove(&self, flow: &FlowId) {
-        let key = FlowKey::from(flow);
-        self.flows.remove(&key);
-        self.keys_of(key).for_each(|key| self.tracks.remove(&key));
+        self.flows.remove(&flow.into());
     }
 
     /// The tracks of a flow, and how far they are at each place.
     pub fn tracks(&self, flow: &FlowId) -> Vec<(TrackId, Vec<State>)> {
-        let state = |key: TrackKey| Some((key.id(), self.tracks.get(&key)?.states()));
-        self.keys_of(flow.into()).filter_map(state).collect()
-    }
-
-    fn keys_of(&self, flow: FlowKey) -> impl Iterator<Item = TrackKey> {
-        self.tracks.keys(self.tracks_max).into_iter().filter(move |key| key.flow == flow)
+        let flow = FlowKey::from(flow);
+        let keys = self.tracks.keys(self.tracks_max).into_iter().filter(|key| key.flow == flow);
+        keys.filter_map(|key| Some((key.id(), self.tracks.get(&key)?.states()))).collect()
     }
 
     /// What was done.
