@@ -166,8 +166,8 @@ impl Run {
                     let next = self.changes.iter().find(|next| next.at > change.at && next.host == host);
                     let until = next.map_or(change.at + SETTLE, |next| next.at);
                     let up = way(host).nth(1).unwrap_or(0);
-                    let here = self.seen[up].iter().filter(|one| one.stream == WAVELET);
-                    let last = here.filter(|one| one.at > change.at && one.at < until).next_back();
+                    let mut here = self.seen[up].iter().filter(|one| one.stream == WAVELET);
+                    let last = here.rfind(|one| one.at > change.at && one.at < until);
                     leaves.extend(last.map(|seen| since(seen.at)));
                 }
                 _ => {}
