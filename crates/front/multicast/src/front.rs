@@ -1,22 +1,22 @@
 //! Multicast as a front of the relay: its task, its pages, its keys.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use outflow_api::{Page, Pages};
 use outflow_config::{Config, Protocol};
 use outflow_control::{Control, Front, Started, Task};
 use outflow_engine::message::ControlError;
-use outflow_multicast::{Filter, open_filter};
 use tokio::sync::mpsc;
 
+use crate::filtering::Opened;
 use crate::handle::{Ask, Attached, Handle};
-use crate::settings::{FilterBy, Multicast};
+use crate::settings::Multicast;
 use crate::{metrics, pages, settings, task};
 
 /// Multicast by IGMP and DVMRP: `[multicast]`.
 pub fn front() -> Arc<dyn Front> {
     let (handle, asks) = Handle::new();
-    Arc::new(Groups { handle, asks: Mutex::new(Some(asks)), filter: OnceLock::new() })
+    Arc::new(Groups { handle, asks: Mutex::new(Some(asks)), filter: Opened::default() })
 }
 
 #[derive(Debug)]
@@ -24,29 +24,7 @@ struct Groups {
     handle: Handle,
     /// What the task reads, once it runs.
     asks: Mutex<Option<mpsc::Receiver<Ask>>>,
-    /// Once it was asked for.
-    filter: OnceLock<Filtering>,
-}
-
-/// What leaves out packets in the kernel; or why nothing does.
-pub(crate) type Filtering = Result<Arc<Filter>, String>;
-
-fn opened() -> Filtering {
-    open_filter().inspect_err(|why| {
-        tracing::warn!(
-            "[multicast]: user space leaves out what an interface does not want, not the kernel: {why}"
-        );
-    })
-}
-
-impl Groups {
-    fn filter(&self, settings: &Multicast) -> Filtering {
-        match settings.filter {
-            FilterBy::Auto if settings.is_on() => self.filter.get_or_init(opened).clone(),
-            FilterBy::Auto => Err("no interface takes part".to_owned()),
-            FilterBy::User => Err("[multicast] filter is \"user\"".to_owned()),
-        }
-    }
+    filter: Opened,
 }
 
 impl Front for Groups {
@@ -73,7 +51,7 @@ impl Front for Groups {
 
     fn configure(&self, config: Arc<Config>) -> Task<Result<(), ControlError>> {
         // Here, and not later: the thread that starts the relay still has the privileges that this takes.
-        let (handle, filter) = (self.handle.clone(), self.filter(&config.section::<Multicast>()));
+        let (handle, filter) = (self.handle.clone(), self.filter.by(&config.section::<Multicast>()));
         Box::pin(async move { handle.set(&config, filter).await })
     }
 }

@@ -10,7 +10,7 @@ use outflow_routing::Level;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::described;
-use crate::front::Filtering;
+use crate::filtering::Filtering;
 use crate::limits::MULTICAST_ASKS_MAX;
 use crate::plan::Plan;
 use crate::state::{MulticastReported, MulticastState};

@@ -14,6 +14,7 @@
 
 mod demand;
 mod described;
+mod filtering;
 mod front;
 mod handle;
 mod interfaces;

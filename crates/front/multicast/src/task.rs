@@ -21,7 +21,7 @@ use super::state::{
     MulticastDvmrp, MulticastInterface, MulticastNeighbours, MulticastReported, MulticastState,
     MulticastUpstream,
 };
-use crate::front::Filtering;
+use crate::filtering::Filtering;
 use crate::limits::{MULTICAST_LOOK, MULTICAST_ROUTED_TTL};
 use crate::settings::Forward;
 
