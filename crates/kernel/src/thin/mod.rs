@@ -9,6 +9,7 @@ mod layout;
 #[cfg(test)]
 mod tests;
 
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -104,6 +105,8 @@ pub struct Filter {
     tracks: Entries<TrackKey, Track>,
     tracks_max: u32,
     counts: Entries<u32, CountsEntry>,
+    /// How many places were given.
+    epochs: AtomicU32,
     thin: OwnedFd,
     hear: OwnedFd,
 }
@@ -142,7 +145,8 @@ impl Filter {
         let map =
             |name| code.map(name).try_clone_to_owned().map_err(|e| KernelError::new("keeping a BPF map", e));
         let (flows, tracks) = (Entries::new(map("flows")?), Entries::new(map("tracks")?));
-        Ok(Filter { flows, tracks, tracks_max, counts: Entries::new(map("thin_counts")?), thin, hear })
+        let (counts, epochs) = (Entries::new(map("thin_counts")?), AtomicU32::new(0));
+        Ok(Filter { flows, tracks, tracks_max, counts, epochs, thin, hear })
     }
 
     /// Puts it at the ingress of an interface, which is one of Ethernet. It needs no privileges any more.
@@ -157,6 +161,15 @@ impl Filter {
     /// The program of a packet socket that gets the packets of flows that are user space's (`SO_ATTACH_BPF`).
     pub fn hear(&self) -> BorrowedFd<'_> {
         self.hear.as_fd()
+    }
+
+    /// The epoch of the next way that gets a place.
+    pub fn next_epoch(&self) -> u32 {
+        // 0 is that of no way.
+        match self.epochs.fetch_add(1, Ordering::Relaxed).wrapping_add(1) {
+            0 => self.next_epoch(),
+            epoch => epoch,
+        }
     }
 
     /// Sets where packets of a flow go: each way stays at its place. False if there is no room.

@@ -1,6 +1,7 @@
 //! The flows that the kernel's filter forwards, and those that it leaves to user space.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 use outflow_kernel::limits::WAYS_MAX;
@@ -31,13 +32,11 @@ pub(super) type Wanted = (u32, Level, bool);
 pub(super) struct Filtered {
     filter: Arc<Filter>,
     flows: BTreeMap<Pair, (FlowId, Places)>,
-    /// How many places were given.
-    epochs: u32,
 }
 
 impl Filtered {
     pub(super) fn new(filter: Arc<Filter>) -> Self {
-        Filtered { filter, flows: BTreeMap::new(), epochs: 0 }
+        Filtered { filter, flows: BTreeMap::new() }
     }
 
     /// Has it sit at an interface of Ethernet.
@@ -51,24 +50,26 @@ impl Filtered {
 
     /// Where packets of a pair go from now on, by the kernel if it can. Without a way, or if it cannot, or could not
     /// once, they are user space's.
+    ///
+    /// # Errors
+    /// The kernel has no memory for either.
     pub(super) fn set(
         &mut self,
         (pair, parent): (Pair, u32),
         wanted: &[Wanted],
         ethernet: impl Fn(u32) -> Option<Ethernet>,
-    ) -> Option<Places> {
+    ) -> io::Result<Option<Places>> {
         let Pair { group, source } = pair;
         let id = FlowId { source, group, ifindex: parent };
         let (_, places) = self.flows.entry(pair).or_insert_with(|| (id, Places::default()));
         if !wanted.is_empty() && wanted.len() <= WAYS_MAX && !self.filter.is_given(&id) {
-            places.settle(&mut self.epochs, wanted);
+            places.settle(|| self.filter.next_epoch(), wanted);
             let told = places.told(wanted, ethernet);
             if told.is_some_and(|told| self.filter.set(&id, &told)) {
-                return Some(places.clone());
+                return Ok(Some(places.clone()));
             }
         }
-        self.filter.give(&id);
-        None
+        if self.filter.give(&id) { Ok(None) } else { Err(io::ErrorKind::OutOfMemory.into()) }
     }
 
     /// Whether it forwards a pair, as far as it has not left it to user space.
@@ -80,6 +81,13 @@ impl Filtered {
         if let Some((id, _)) = self.flows.remove(&pair) {
             self.filter.remove(&id);
         }
+    }
+}
+
+impl Drop for Filtered {
+    fn drop(&mut self) {
+        // Others may have the filter after this one.
+        self.flows.values().for_each(|(id, _)| self.filter.remove(id));
     }
 }
 
@@ -102,7 +110,7 @@ impl Places {
     }
 
     /// Gives a place to each way that has none, and takes those of others.
-    fn settle(&mut self, epochs: &mut u32, wanted: &[Wanted]) {
+    fn settle(&mut self, mut epoch: impl FnMut() -> u32, wanted: &[Wanted]) {
         for place in &mut self.0 {
             *place = place.filter(|place| wanted.iter().any(|(to, ..)| *to == place.to));
         }
@@ -110,9 +118,8 @@ impl Places {
             if self.at(*to).is_some() {
                 continue;
             }
-            *epochs = epochs.wrapping_add(1).max(1);
             let begins = if *had_all { MaxLayer::ALL } else { MaxLayer::up_to(0) };
-            let place = Some(Place { to: *to, epoch: *epochs, begins });
+            let place = Some(Place { to: *to, epoch: epoch(), begins });
             match self.0.iter_mut().find(|place| place.is_none()) {
                 Some(free) => *free = place,
                 None => self.0.push(place),
@@ -142,26 +149,27 @@ mod tests {
 
     #[test]
     fn a_way_stays_at_its_place_and_one_that_comes_again_is_another() {
-        let (mut places, mut epochs) = (Places::default(), u32::MAX - 1);
+        let (mut places, mut epochs) = (Places::default(), 1..);
+        let mut epoch = || epochs.next().expect("there are more");
         let (all, base) = (MaxLayer::ALL, MaxLayer::up_to(0));
         let place = |to, epoch, begins| Some(Place { to, epoch, begins });
         let wanted = |ways: &[u32]| ways.iter().map(|to| (*to, Level::BEST, *to == 8)).collect::<Vec<_>>();
-        places.settle(&mut epochs, &wanted(&[7, 8, 9]));
-        let first = [place(7, u32::MAX, base), place(8, 1, all), place(9, 2, base)];
-        assert_eq!(places.0, first, "none has the number of no way");
-        places.settle(&mut epochs, &wanted(&[9, 7]));
+        places.settle(&mut epoch, &wanted(&[7, 8, 9]));
+        let first = [place(7, 1, base), place(8, 2, all), place(9, 3, base)];
+        assert_eq!(places.0, first);
+        places.settle(&mut epoch, &wanted(&[9, 7]));
         assert_eq!(places.0, [first[0], None, first[2]]);
-        places.settle(&mut epochs, &wanted(&[8, 9, 7, 10]));
-        assert_eq!(places.0, [first[0], place(8, 3, all), first[2], place(10, 4, base)]);
-        assert_eq!((places.at(9), places.at(6)), (Some((2, 2)), None));
+        places.settle(&mut epoch, &wanted(&[8, 9, 7, 10]));
+        assert_eq!(places.0, [first[0], place(8, 4, all), first[2], place(10, 5, base)]);
+        assert_eq!((places.at(9), places.at(6)), (Some((2, 3)), None));
     }
 
     #[test]
     fn a_flow_with_a_way_that_is_no_ethernet_is_not_told() {
-        let (mut places, mut epochs) = (Places::default(), 0);
+        let mut places = Places::default();
         let wanted = [(7, Level::BEST, false), (8, Level::BEST, false)];
-        places.settle(&mut epochs, &wanted);
-        places.settle(&mut epochs, &wanted[1..]);
+        places.settle(|| 1, &wanted);
+        places.settle(|| 1, &wanted[1..]);
         let told = places
             .told(&wanted[1..], |to| Some(Ethernet { address: [to as u8; 6], mtu: 1500 }))
             .expect("all are");

@@ -175,7 +175,7 @@ impl Forwarder {
             from.pairs.insert(pair);
             from.hear()?;
         }
-        let places = self.filter_flow(pair, parent, (outputs, had_all, &described));
+        let places = self.filter_flow(pair, parent, (outputs, had_all, &described))?;
         let counts = self.flows.entry(pair).or_insert_with(|| (parent, Arc::default()));
         let (whole, counts) = (outputs.whole.as_slice().into(), Arc::clone(&counts.1));
         let thinned = outputs.thinned.iter().map(|(to, level)| (*to, packets_level(*level))).collect();
@@ -191,13 +191,18 @@ impl Forwarder {
         pair: Pair,
         parent: u32,
         (outputs, had_all, described): (&Outputs, &[u32], &Described),
-    ) -> Option<Places> {
-        let from = self.parents.get(&parent).filter(|from| from.seat.is_some())?;
+    ) -> io::Result<Option<Places>> {
+        let Some(from) = self.parents.get(&parent).filter(|from| from.seat.is_some()) else {
+            return Ok(None);
+        };
         let is_fit = outputs.whole.is_empty() && described.is_empty();
         let wanted = |(to, level): &(u32, _)| (*to, packets_level(*level), had_all.contains(to));
         let wanted = outputs.thinned.iter().filter(|_| is_fit).map(wanted).collect::<Vec<_>>();
         let ethernet = |to| from.tap.ethernet(to);
-        self.filtered.as_mut().ok()?.set((pair, parent), &wanted, ethernet)
+        match &mut self.filtered {
+            Ok(filtered) => filtered.set((pair, parent), &wanted, ethernet),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Forwards a pair no more, if it did.
