@@ -2,7 +2,9 @@ use super::*;
 
 #[test]
 fn the_programs_load() {
-    if let Err(e) = Filter::open(16, 16) {
-        panic!("{e}")
+    match Filter::open(16, 16) {
+        Ok(_) => {}
+        Err(error @ KernelError::Refused { .. }) => panic!("{error}"),
+        Err(error) => outflow_skip::skipped("the filter between routers", error),
     }
 }

@@ -9,7 +9,7 @@ use outflow_routing::membership::packet::checksum;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::hosts::{GROUP, PORT, SOURCE, sender};
-use crate::net::{Namespace, is_skipped};
+use crate::net::{Namespace, lacks_filter};
 use crate::relay::Thins;
 use crate::thinned::Fork;
 
@@ -216,7 +216,7 @@ fn outcome((thins, first): (Thins, Kind)) -> Vec<Vec<Vec<u8>>> {
 
 #[test]
 fn the_kernel_and_user_space_send_the_same_bytes() {
-    if is_skipped("the_kernel_and_user_space_send_the_same_bytes") {
+    if lacks_filter("the_kernel_and_user_space_send_the_same_bytes") {
         return;
     }
     // Whichever it is that the filter leaves to user space first.

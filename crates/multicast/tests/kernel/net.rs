@@ -3,9 +3,11 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sched::{CloneFlags, setns};
+use outflow_multicast::{Filter, open_filter};
 use outflow_skip::skipped;
 
 /// Whether the test is to be left out, which is then said where it is seen.
@@ -21,6 +23,20 @@ pub(crate) fn is_skipped(test: &str) -> bool {
     };
     skipped(test, &why);
     true
+}
+
+/// Whether a test of the kernel's filter is to be left out, as this kernel cannot have one: 6.6 is the first. User space
+/// does there what it would do.
+pub(crate) fn lacks_filter(test: &str) -> bool {
+    /// The loopback device, in every namespace.
+    const LOOPBACK: u32 = 1;
+    if is_skipped(test) {
+        return true;
+    }
+    let sits = |filter: Arc<Filter>| filter.attach(LOOPBACK).map(drop).map_err(|error| error.to_string());
+    let why = open_filter().and_then(sits).err();
+    why.iter().for_each(|why| skipped(test, why));
+    why.is_some()
 }
 
 /// Whether a program can be run.
