@@ -23,10 +23,8 @@ impl GoesOn {
         let Some(header) = packet.rtp_header(rtp_header) else { return };
         let (sequence, next) = (outflow_rtp::sequence(header), self.after.wrapping_add(1));
         let apart = *self.apart.get_or_insert(next.wrapping_sub(sequence));
-        if apart != 0
-            && let Some(header) = packet.own_rtp_header(rtp_header)
-        {
-            outflow_rtp::set_sequence(header, sequence.wrapping_add(apart));
+        if apart != 0 {
+            parsed.set_sequence(sequence.wrapping_add(apart));
         }
     }
 }

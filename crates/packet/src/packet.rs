@@ -51,3 +51,13 @@ pub struct Parsed {
     /// between it and the datagram that was read before it. What gets it without that reads it by itself.
     pub found: Option<Findings>,
 }
+
+impl Parsed {
+    /// Gives it another sequence number, without touching bytes that others may hold; one without an RTP header stays as
+    /// it is.
+    pub fn set_sequence(&mut self, number: u16) {
+        if let Some(header) = self.packet.own_rtp_header(&mut self.rtp_header) {
+            outflow_rtp::set_sequence(header, number);
+        }
+    }
+}

@@ -117,10 +117,8 @@ fn with(parsed: Parsed, tag: Tag, mut bytes: Vec<u8>, number: u16) -> Parsed {
 
 /// The packet as it is, with this number.
 fn renumbered(mut parsed: Parsed, sequence: u16, number: u16) -> Parsed {
-    if number != sequence
-        && let Some(header) = parsed.packet.own_rtp_header(&mut parsed.rtp_header)
-    {
-        outflow_rtp::set_sequence(header, number);
+    if number != sequence {
+        parsed.set_sequence(number);
     }
     parsed
 }
