@@ -51,7 +51,7 @@ struct Inner {
     changes: mpsc::Sender<ConfigRequest>,
     fronts: Fronts,
     shared: Shared,
-    demands: Mutex<Option<DemandQueue>>,
+    demands: Mutex<Vec<DemandQueue>>,
     decisions: Decisions,
     events: Arc<Events>,
     others: OtherRelays,
@@ -63,7 +63,7 @@ impl Control {
         config: Arc<Config>,
         state: watch::Receiver<Arc<RelayState>>,
         changes: mpsc::Sender<ConfigRequest>,
-        demands: DemandQueue,
+        demands: Vec<DemandQueue>,
         (clock, fronts, first_id): (Clock, Fronts, u64),
     ) -> Self {
         let (door, events) = (Arc::new(Door::new(Rules::from(&*config))), Arc::<Events>::default());
@@ -83,7 +83,7 @@ impl Control {
             changes,
             fronts,
             shared: Shared::default(),
-            demands: Mutex::new(Some(demands)),
+            demands: Mutex::new(demands),
             decisions: Decisions::default(),
             events,
             others: OtherRelays::default(),
@@ -270,9 +270,10 @@ impl Control {
         self.inner.shared.get()
     }
 
-    /// What receivers want of streams, as it changes; for the front that fetches streams. There is one such.
+    /// What receivers want of streams, as it changes, for a front that asks for no more of them elsewhere. It is to be
+    /// taken when the front starts, and there is one for each front.
     pub fn take_demands(&self) -> Option<DemandQueue> {
-        self.inner.demands.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.inner.demands.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     /// How many publishers' turns the relay has ended.

@@ -75,7 +75,7 @@ impl Relay {
         outflow_engine::system::raise_descriptor_limit();
         let clock = old.map_or_else(Clock::start, Old::clock);
         let vital = Vital::default();
-        let (told, wanted) = demands();
+        let (told, wanted) = demands(fronts.len());
         let (workers, threads, processors) = start_workers(&config, (clock, &vital), &told)?;
         let (state_told, state) = watch::channel(Arc::default());
         let (changes, requests) = mpsc::channel(4);
@@ -108,8 +108,8 @@ impl Relay {
                 control.shared::<Upgrade>().let_go_of_the_rest();
             }
         }
-        // If no front fetches streams, the levels that receivers want are not kept.
-        drop(control.take_demands());
+        // What fronts have not taken is not kept.
+        while control.take_demands().is_some() {}
         tasks.run("the task that changes the configuration", supervise(supervisor, requests));
         Ok(Relay { control, threads, tasks, vital })
     }

@@ -1,6 +1,6 @@
 //! The task that drives, and the handle of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ enum Command {
     Upstream(Option<Interface>, Answer<Result<(), Error>>),
     Remove(String, Answer<Result<(), Error>>),
     Relayed(BTreeMap<Ipv4Addr, Relayed>, Answer<()>),
-    Received(BTreeSet<Ipv4Addr>, Answer<()>),
+    Received(BTreeMap<Ipv4Addr, Level>, Answer<()>),
     Described(BTreeMap<Ipv4Addr, Arc<Described>>, Answer<()>),
     SayLevel(Ipv4Addr, Ipv4Addr, Level, Answer<Result<LevelReported, Error>>),
     Snapshot(Answer<Snapshot>),
@@ -133,13 +133,13 @@ impl Multicast {
         self.ask(|answer| Command::Relayed(groups, answer)).await
     }
 
-    /// Says which groups the relay receives, in place of what was said before: routers of DVMRP are asked for the
-    /// best of them, as for members. (Other routers hear the reports of this machine.)
+    /// Says which groups the relay receives, and the level that it wants of each, in place of what was said before:
+    /// routers of DVMRP are asked for that, as for members. (Other routers hear the reports of this machine.)
     ///
     /// # Errors
     ///
     /// If the runtime has ended.
-    pub async fn set_received(&self, groups: BTreeSet<Ipv4Addr>) -> Result<(), Error> {
+    pub async fn set_received(&self, groups: BTreeMap<Ipv4Addr, Level>) -> Result<(), Error> {
         self.ask(|answer| Command::Received(groups, answer)).await
     }
 

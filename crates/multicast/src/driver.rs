@@ -287,8 +287,8 @@ impl Driver {
         self.own.restart();
     }
 
-    /// The relay receives these groups from now on, whole, whatever other interfaces want them.
-    pub(crate) fn set_received(&mut self, groups: BTreeSet<Ipv4Addr>) {
+    /// The relay receives these groups at these levels from now on, whatever other interfaces want of them.
+    pub(crate) fn set_received(&mut self, groups: BTreeMap<Ipv4Addr, Level>) {
         self.own.set_received(groups);
     }
 

@@ -67,8 +67,8 @@ pub(crate) struct Dvmrp {
     next: u32,
     /// The address that the relay is a source by.
     own: Option<Ipv4Addr>,
-    /// Groups that it is a member of.
-    received: BTreeSet<Ipv4Addr>,
+    /// Groups that it is a member of, and the level that it wants.
+    received: BTreeMap<Ipv4Addr, Level>,
 }
 
 impl Dvmrp {
@@ -82,7 +82,7 @@ impl Dvmrp {
             further: BTreeMap::new(),
             next: FURTHER,
             own: None,
-            received: BTreeSet::new(),
+            received: BTreeMap::new(),
         }
     }
 
@@ -154,19 +154,19 @@ impl Dvmrp {
         true
     }
 
-    /// The relay sends and receives these groups.
+    /// The relay sends these groups, and receives those at these levels.
     pub(crate) fn settle_own(
         &mut self,
         now: Time,
         sent: impl Iterator<Item = Ipv4Addr>,
-        received: &BTreeSet<Ipv4Addr>,
+        received: &BTreeMap<Ipv4Addr, Level>,
     ) {
         let Some(own) = self.own else { return };
-        for group in self.received.difference(received) {
+        for group in self.received.keys().filter(|group| !received.contains_key(group)) {
             let _counted_there = self.router.set_member(now, OWN, *group, None);
         }
-        for group in received {
-            let _counted_there = self.router.set_member(now, OWN, *group, Some(Level::BEST));
+        for (group, level) in received {
+            let _counted_there = self.router.set_member(now, OWN, *group, Some(*level));
         }
         self.received.clone_from(received);
         for group in sent {

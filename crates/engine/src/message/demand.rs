@@ -1,4 +1,4 @@
-//! What receivers want of streams, on its way to the task that fetches them: of each stream the newest.
+//! What receivers want of streams, on its way to the tasks that fetch them: of each stream the newest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -17,9 +17,9 @@ pub struct Demand {
     pub level: Option<Level>,
 }
 
-/// What tells of the streams of workers.
+/// What tells of the streams of workers, to each task that listens.
 #[derive(Debug, Clone)]
-pub struct Demanders(UnboundedSender<Arc<Wanted>>);
+pub struct Demanders(Arc<[UnboundedSender<Arc<Wanted>>]>);
 
 /// What was told and not heard yet: one demand a stream at most.
 #[derive(Debug)]
@@ -28,7 +28,8 @@ pub struct DemandQueue(UnboundedReceiver<Arc<Wanted>>);
 /// Tells what is wanted of a stream.
 #[derive(Debug)]
 pub(crate) struct Demander {
-    wanted: Arc<Wanted>,
+    /// As many as tasks that listen, each of which hears in its own time.
+    wanted: Vec<Arc<Wanted>>,
     told: Demanders,
 }
 
@@ -41,28 +42,31 @@ struct Wanted {
     is_told: AtomicBool,
 }
 
-/// The two ends.
-pub fn demands() -> (Demanders, DemandQueue) {
+/// Both ends, for so many tasks that listen.
+pub fn demands(listeners: usize) -> (Demanders, Vec<DemandQueue>) {
     // bounded: a stream stands there once.
-    let (told, heard) = unbounded_channel();
-    (Demanders(told), DemandQueue(heard))
+    let ends = (0..listeners).map(|_| unbounded_channel());
+    let (told, heard): (Vec<_>, Vec<_>) = ends.map(|(told, heard)| (told, DemandQueue(heard))).unzip();
+    (Demanders(told.into()), heard)
 }
 
 impl Demanders {
     /// What tells of this stream.
     pub(crate) fn of(&self, stream: StreamId) -> Demander {
-        let (level, is_told) = (AtomicU8::new(0), AtomicBool::new(false));
-        Demander { wanted: Arc::new(Wanted { stream, level, is_told }), told: self.clone() }
+        let wanted = || Wanted { stream, level: AtomicU8::new(0), is_told: AtomicBool::new(false) };
+        Demander { wanted: self.0.iter().map(|_| Arc::new(wanted())).collect(), told: self.clone() }
     }
 }
 
 impl Demander {
     /// This is wanted now.
     pub(crate) fn tell(&self, level: Option<Level>) {
-        self.wanted.level.store(level.map_or(0, Level::number), Ordering::Release);
-        if !self.wanted.is_told.swap(true, Ordering::AcqRel) {
-            // Where streams are not fetched, no task listens.
-            let _ = self.told.0.send(Arc::clone(&self.wanted));
+        for (wanted, told) in self.wanted.iter().zip(&*self.told.0) {
+            wanted.level.store(level.map_or(0, Level::number), Ordering::Release);
+            if !wanted.is_told.swap(true, Ordering::AcqRel) {
+                // Where streams are not fetched, no task listens.
+                let _ = told.send(Arc::clone(wanted));
+            }
         }
     }
 }
@@ -92,7 +96,8 @@ mod tests {
 
     #[test]
     fn however_often_receivers_change_their_minds_a_stream_waits_once() {
-        let (told, mut queue) = demands();
+        let (told, mut queues) = demands(2);
+        let (mut late, mut queue) = (queues.pop().expect("two"), queues.pop().expect("two"));
         let (one, other) = (told.of(1), told.of(2));
         let level = |number: u32| Level::new((number % 2 + 1) as u8);
         (0..1000).for_each(|number| one.tell(level(number)));
@@ -102,5 +107,7 @@ mod tests {
         assert_eq!((next(), next(), next()), (Some((1, Level::new(2))), Some((2, None)), None));
         one.tell(None);
         assert_eq!(next(), Some((1, None)));
+        let mut next = || late.try_recv().map(|demand| (demand.stream, demand.level));
+        assert_eq!((next(), next(), next()), (Some((1, None)), Some((2, None)), None), "each hears it all");
     }
 }

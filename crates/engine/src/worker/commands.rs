@@ -281,7 +281,7 @@ mod tests {
         let calls = crate::calls::calls(Arc::clone(&bell)).1;
         let pair = bind_pair(Ipv4Addr::LOCALHOST.into(), &(33_000..=33_999)).expect("ports");
         let paths = Fanout { udp: UdpPath::User, io_uring: Switch::Off };
-        let (told, _) = crate::message::demands();
+        let (told, _) = crate::message::demands(0);
         let worker = Worker::open(
             (Clock::start(), Arc::default()),
             Arc::clone(&bell),

@@ -1,5 +1,5 @@
-//! Which level of a stream its receivers with this worker want at best: the task that fetches the stream
-//! is told when that changes.
+//! Which level of a stream its receivers with this worker want at best: the tasks that fetch streams are told
+//! when that changes.
 
 use std::collections::BTreeMap;
 
@@ -45,6 +45,15 @@ impl Demands {
     }
 }
 
+impl Drop for Demands {
+    /// Of a stream that has gone nothing is wanted.
+    fn drop(&mut self) {
+        if self.best.is_some() {
+            self.told.tell(None);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,7 +61,8 @@ mod tests {
 
     #[test]
     fn only_a_change_of_the_best_is_told() {
-        let (sender, mut told) = demands();
+        let (sender, mut queues) = demands(1);
+        let mut told = queues.pop().expect("one");
         let mut demands = Demands::new(7, &sender);
         let [one, two, three] = [1, 2, 3].map(Level::new);
         let mut next = || told.try_recv().map(|demand| (demand.stream, demand.level));
@@ -70,5 +80,9 @@ mod tests {
         assert_eq!(next(), Some((7, three)));
         demands.change(three, None);
         assert_eq!((next(), next()), (Some((7, None)), None));
+        demands.change(None, one);
+        assert_eq!(next(), Some((7, one)));
+        drop(demands);
+        assert_eq!(next(), Some((7, None)), "the stream has gone");
     }
 }

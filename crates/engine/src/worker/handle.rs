@@ -207,7 +207,7 @@ mod tests {
         let text = "[listen]\nrtp_ports = \"47200-47299\"\n[limits]\nworkers = 1\n[fanout]\nudp = \"user\"\n";
         let config = Config::parse(text, "test", &Protocols::default()).expect("valid");
         let processors = Processors::of(&config.limits).expect("there is one");
-        let (demands, _) = crate::message::demands();
+        let (demands, _) = crate::message::demands(0);
         let time = (Clock::start(), vital.clone());
         WorkerHandle::start((0, processors), time, &config, demands)
             .and_then(StartingWorker::ready)

@@ -240,7 +240,7 @@ mod tests {
     }
 
     fn read_by(pin: &mut Pin, packets: &[Vec<u8>]) -> Read {
-        let (told, _) = crate::message::demands();
+        let (told, _) = crate::message::demands(0);
         let (name, options) = ("live".to_owned(), StreamOptions::default());
         let stream = LiveStream::new((1, 1), name, String::new(), options, Vec::new(), told);
         stream.read_report(Time::ZERO, 0, Some((0, pin)), &packets.concat())

@@ -227,7 +227,7 @@ mod tests {
     use crate::worker::stream::LiveStream;
 
     fn stream(id: StreamId) -> LiveStream {
-        let (told, _) = crate::message::demands();
+        let (told, _) = crate::message::demands(0);
         LiveStream::new((id, 1), "live".to_owned(), String::new(), StreamOptions::default(), Vec::new(), told)
     }
 

@@ -40,7 +40,8 @@ impl Front for Groups {
 
     fn start(&self, control: Control) -> Started {
         let asks = self.asks.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let run = |asks| Box::pin(task::run(control, asks)) as Task<()>;
+        let wishes = control.take_demands();
+        let run = |asks| Box::pin(task::run(control, asks, wishes)) as Task<()>;
         Box::pin(std::future::ready(Ok(asks.map(run).into_iter().collect())))
     }
 

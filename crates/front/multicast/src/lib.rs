@@ -22,6 +22,7 @@ mod limits;
 mod metrics;
 mod pages;
 mod plan;
+mod received;
 mod settings;
 mod state;
 mod task;

@@ -1,12 +1,13 @@
 //! What the configuration says of groups.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
-use outflow_config::{Config, StreamConfig};
+use outflow_config::Config;
 use outflow_multicast::Relayed;
 
 use crate::described::Groups;
+use crate::received::{Received, received};
 use crate::settings::{Forward, GroupUrl, Multicast, group, is_its_group};
 
 /// What is to be done.
@@ -16,8 +17,8 @@ pub(crate) struct Plan {
     pub(super) settings: Multicast,
     /// Which stream is which group.
     pub(super) groups: BTreeMap<Ipv4Addr, Served>,
-    /// Groups that streams come in as.
-    pub(super) received: BTreeSet<Ipv4Addr>,
+    /// Streams that come in as groups.
+    pub(super) received: BTreeMap<String, Received>,
     /// What packets of groups are that do not say it themselves.
     pub(super) described: Groups,
 }
@@ -49,20 +50,12 @@ impl Plan {
             Some((*served.group.to.ip(), served))
         });
         let groups = with_group.collect();
-        let received = config.streams.values().filter_map(|stream| received(stream)).collect();
-        Plan { settings, groups, received, described: Groups::new() }
+        Plan { settings, groups, received: received(config), described: Groups::new() }
     }
 
     /// What the driver is to know of it.
     pub(super) fn relayed(&self) -> BTreeMap<Ipv4Addr, Relayed> {
         self.groups.iter().map(|(group, served)| (*group, served.relayed)).collect()
-    }
-}
-
-fn received(stream: &StreamConfig) -> Option<Ipv4Addr> {
-    match stream.source.udp()?.at.ip() {
-        IpAddr::V4(group) if group.is_multicast() => Some(group),
-        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use outflow_config::SinkUrl;
 use outflow_control::{Control, PushOptions};
-use outflow_engine::message::ControlError;
+use outflow_engine::message::{ControlError, Demand as Wish, DemandQueue};
 use outflow_multicast::{Error, Event, Multicast, Options};
 use outflow_packet::Level;
 use outflow_relay::Selection;
@@ -17,6 +17,7 @@ use super::demand::{Changes, Demand, Sent, Touched};
 use super::handle::{Ask, ReportedLevel};
 use super::interfaces::{Interfaces, ask_alike};
 use super::plan::{Plan, Served};
+use super::received::Receivers;
 use super::state::{
     MulticastDvmrp, MulticastInterface, MulticastNeighbours, MulticastReported, MulticastState,
     MulticastUpstream,
@@ -29,7 +30,7 @@ use crate::settings::Forward;
 type Key = (String, Ipv4Addr);
 
 /// Does what is asked, and what follows from what hosts say, until it is aborted.
-pub(super) async fn run(control: Control, mut asks: mpsc::Receiver<Ask>) {
+pub(super) async fn run(control: Control, mut asks: mpsc::Receiver<Ask>, mut wishes: Option<DemandQueue>) {
     let mut task = Task::new(control);
     let mut ticks = interval(MULTICAST_LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -42,6 +43,10 @@ pub(super) async fn run(control: Control, mut asks: mpsc::Receiver<Ask>) {
                 None => return,
             },
             event = next(&mut task.driver) => task.hear(event).await,
+            wish = wished(&mut wishes) => match wish {
+                Some(wish) => task.hear_receivers(wish).await,
+                None => wishes = None,
+            },
             _ = ticks.tick() => task.look().await,
         }
     }
@@ -50,6 +55,13 @@ pub(super) async fn run(control: Control, mut asks: mpsc::Receiver<Ask>) {
 async fn next(driver: &mut Option<Driver>) -> Option<Event> {
     match driver {
         Some(driver) => driver.events.recv().await,
+        None => pending().await,
+    }
+}
+
+async fn wished(wishes: &mut Option<DemandQueue>) -> Option<Wish> {
+    match wishes {
+        Some(wishes) => wishes.recv().await,
         None => pending().await,
     }
 }
@@ -79,6 +91,10 @@ struct Task {
     driver: Option<Driver>,
     interfaces: Interfaces,
     demand: Demand,
+    /// What receivers want of streams that may come in as groups.
+    receivers: Receivers,
+    /// What was asked of those groups last.
+    asked: BTreeMap<Ipv4Addr, outflow_routing::Level>,
     sending: BTreeMap<Key, Sending>,
     /// Why something that is wanted is not sent.
     failed: BTreeMap<Key, String>,
@@ -96,6 +112,8 @@ impl Task {
             driver: None,
             interfaces: Interfaces::default(),
             demand: Demand::default(),
+            receivers: Receivers::default(),
+            asked: BTreeMap::new(),
             sending: BTreeMap::new(),
             failed: BTreeMap::new(),
             problem: None,
@@ -160,12 +178,25 @@ impl Task {
         self.demand.clear();
     }
 
-    async fn tell_groups(&self) {
+    async fn tell_groups(&mut self) {
         if let Some(driver) = &self.driver {
             // One that has ended is noticed by its events.
             let _ended = driver.multicast.set_relayed(self.plan.relayed()).await;
-            let _ended = driver.multicast.set_received(self.plan.received.clone()).await;
+            self.asked = self.receivers.levels(&self.plan.received);
+            let _ended = driver.multicast.set_received(self.asked.clone()).await;
             let _ended = driver.multicast.set_described(self.plan.described.clone()).await;
+        }
+    }
+
+    /// Receivers want something else of a stream: if it comes in as a group, other routers are asked for that.
+    async fn hear_receivers(&mut self, wish: Wish) {
+        let stream = self.control.known_by_number(wish.stream).map(|(stream, _)| stream);
+        self.receivers.want(wish.stream, stream, wish.level);
+        let Some(driver) = self.driver.as_ref().filter(|_| !self.plan.received.is_empty()) else { return };
+        let levels = self.receivers.levels(&self.plan.received);
+        if levels != self.asked {
+            self.asked.clone_from(&levels);
+            let _ended = driver.multicast.set_received(levels).await;
         }
     }
 

@@ -21,8 +21,8 @@ use crate::querier::Querier;
 /// What is known of it.
 #[derive(Debug, Default)]
 pub(super) struct Own {
-    /// Groups that the relay receives.
-    received: BTreeSet<Ipv4Addr>,
+    /// Groups that the relay receives, and the level that it wants of each.
+    received: BTreeMap<Ipv4Addr, Level>,
     /// What was told of groups that it sends.
     told: BTreeMap<Ipv4Addr, OwnFlow>,
     /// Groups of which something changed.
@@ -52,8 +52,8 @@ impl Own {
         self.told.values()
     }
 
-    /// The relay receives these groups from now on.
-    pub(super) fn set_received(&mut self, groups: BTreeSet<Ipv4Addr>) {
+    /// The relay receives these groups at these levels from now on.
+    pub(super) fn set_received(&mut self, groups: BTreeMap<Ipv4Addr, Level>) {
         self.received = groups;
         self.restart();
     }

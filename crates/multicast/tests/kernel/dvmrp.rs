@@ -283,7 +283,13 @@ fn what_the_relay_sends_is_wanted_while_neighbours_lead_to_members() {
     assert_eq!(ends.copies(&socket, 200), [1; 200]);
     drop(socket);
     a.wait_until("it is pruned again", |snapshot| !sends_if_wanted(&ends.from, snapshot));
-    b.runtime.block_on(b.multicast.set_received([GROUP].into())).expect("it runs");
+    let receives =
+        |level| b.runtime.block_on(b.multicast.set_received([(GROUP, level)].into())).expect("it runs");
+    let low = Level::new(3).expect("a level");
+    receives(low);
+    let at_low = OwnFlow { by: vec![("ab".into(), low)], ..flow.clone() };
+    a.wait_until("b itself receives some of it", |snapshot| snapshot.own == [at_low.clone()]);
+    receives(Level::BEST);
     a.wait_until("b itself receives it", |snapshot| snapshot.own == [flow.clone()]);
     let gone = Event::OwnFlow(OwnFlow { by: Vec::new(), ..flow.clone() });
     assert!(a.told().contains(&gone));

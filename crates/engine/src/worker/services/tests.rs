@@ -84,7 +84,7 @@ impl Driver for Turn<'_> {
 
 impl Owner {
     fn new() -> Self {
-        let (told, _) = crate::message::demands();
+        let (told, _) = crate::message::demands(0);
         let mut stream =
             LiveStream::new((1, 1), "live".to_owned(), String::new(), StreamOptions::default(), vec![], told);
         let clock = Clock::start();
