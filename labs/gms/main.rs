@@ -4,11 +4,11 @@
 //! **The tree.** A source, seven relays that are routers of DVMRP (one, two and four), a host behind each of the last
 //! ones. Two streams whose packets say what they are: wavelet video of 33 levels (352x288, 15 frames a second), and
 //! AV1 of three spatial and three temporal layers. Every 8.5 s one host wants another level of both, or leaves,
-//! or is back. All links are watched.
+//! or is back: a program there says so by reports of IGMPv3 with levels (RFC 9279). All links are watched.
 //!
 //! While nothing changes (from 5.5 s after each change on: routers hold what they have asked for 2 s each before they
-//! ask for less): `rate_error_pct` is that of the link and stream that is furthest off, `unwanted` packets came over a link behind which none wants
-//! their layer (or twice), `missing` ones did not come although one does. `undecodable` are frames of wavelet video
+//! ask for less): `rate_error_pct` is that of the link and stream that is furthest off, `unwanted` packets came over a
+//! link behind which none wants their layer (or twice), `missing` ones did not come although one does. `undecodable` are frames of wavelet video
 //! at hosts that are not there or have other layers than the level has, and frames of AV1 that are not bit for bit
 //! what they are with nothing left out: these over all changes. `change_ms_per_hop` is the median for better levels
 //! of the first stream (`judge.rs` says of what), `join_ms` from joining to the end of the first whole picture,
@@ -28,13 +28,13 @@ mod witness;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use outflow_labs::figures::{Options, progress, quantile, rounded, run_lab};
 use serde_json::{Value, json};
 
 use judge::{Change, Run, Wants};
 use source::{GROUPS, LEVELS, STREAMS, Source, Video};
-use tree::{HOSTS, Tree, counted, say};
+use tree::{HOSTS, Tree, counted};
 use witness::Witness;
 
 /// From one change to the next.
@@ -73,12 +73,13 @@ fn over_routers(changes: u32) -> Result<Value> {
     progress("waiting for routes");
     let mut routers = tree.start()?;
     let mut random = fastrand::Rng::with_seed(SEED);
+    let programs = (0..HOSTS).map(|host| tree.program(host)).collect::<Result<Vec<_>>>()?;
     let mut members = [const { Vec::new() }; HOSTS];
     let mut wants = [LEVELS.map(|levels| Some(levels.min(2))); HOSTS];
     for host in 0..HOSTS {
         for (stream, group) in GROUPS.into_iter().enumerate() {
+            programs[host].says(group, wants[host][stream])?;
             members[host].push(tree.join(host, group)?);
-            say(&routers, host, group, wants[host][stream].context("a level")?)?;
         }
     }
     let witness = Witness::start(&tree)?;
@@ -94,11 +95,10 @@ fn over_routers(changes: u32) -> Result<Value> {
             members[host].clear();
         }
         for (stream, group) in GROUPS.into_iter().enumerate() {
-            let Some(level) = wanted[stream] else { continue };
-            if was[stream].is_none() {
+            programs[host].says(group, wanted[stream])?;
+            if was[stream].is_none() && wanted[stream].is_some() {
                 members[host].push(tree.join(host, group)?);
             }
-            say(&routers, host, group, level)?;
         }
     }
     std::thread::sleep(EVERY);

@@ -3,10 +3,10 @@
 use std::net::{Ipv4Addr, UdpSocket};
 
 use anyhow::{Context, Result, ensure};
+use outflow_labs::membership::LevelProgram;
 use outflow_labs::net::{Namespace, link};
 use outflow_labs::relay::{Relay, listen};
 use outflow_labs::scene::wait_for;
-use serde_json::json;
 
 /// Routers, in the order of [`PARENTS`].
 const ROUTERS: usize = 7;
@@ -100,6 +100,11 @@ impl Tree {
         (&self.nodes[link + 1], if link < ROUTERS - 1 { "above" } else { "eth0" })
     }
 
+    /// Starts what says levels at a host.
+    pub(crate) fn program(&self, host: usize) -> Result<LevelProgram> {
+        LevelProgram::start(&self.nodes[ROUTERS + host])
+    }
+
     /// Joins a group at a host.
     pub(crate) fn join(&self, host: usize, group: Ipv4Addr) -> Result<UdpSocket> {
         let link = ROUTERS - 1 + host;
@@ -109,14 +114,6 @@ impl Tree {
             Ok(socket)
         })
     }
-}
-
-/// Says at the last router which level a host wants, as soon as it is known as a member.
-pub(crate) fn say(routers: &[Relay<'_>], host: usize, group: Ipv4Addr, level: u8) -> Result<()> {
-    let router = &routers[ROUTERS - HOSTS + host];
-    let address = on(ROUTERS - 1 + host, 2);
-    let wish = json!({ "host": address.to_string(), "group": group.to_string(), "level": level });
-    wait_for("the host is known", || Ok(router.put("/api/v1/multicast/levels", &wish).is_ok()))
 }
 
 /// What routers have counted, all together.

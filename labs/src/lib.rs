@@ -12,6 +12,7 @@ pub mod core_time;
 pub mod drain;
 pub mod figures;
 pub mod media;
+pub mod membership;
 pub mod nats;
 pub mod net;
 pub mod page;

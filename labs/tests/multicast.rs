@@ -5,8 +5,6 @@
 mod demand;
 #[path = "multicast/levels.rs"]
 mod levels;
-#[path = "multicast/program.rs"]
-mod program;
 #[path = "multicast/routers.rs"]
 mod routers;
 
@@ -20,6 +18,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::Signal;
+use outflow_labs::membership::LevelProgram;
 use outflow_labs::net::{Namespace, PLAYER, Paths, RELAY_IN, SOURCE, link};
 use outflow_labs::process::{Program, Running};
 use outflow_labs::programs::{clip, ffmpeg, ffmpeg_decodes, ffmpeg_sends, gst_decodes};
@@ -32,8 +31,6 @@ use outflow_routing::Level;
 use outflow_routing::membership::{Host, HostSettings, Interest};
 use serde_json::Value;
 use tempfile::TempDir;
-
-use self::program::LevelProgram;
 
 /// The relay's second interface with hosts, and a host there.
 const OTHER_OUT: Ipv4Addr = Ipv4Addr::new(10, 66, 3, 1);
@@ -293,7 +290,7 @@ fn a_host_that_wants_less_gets_less_on_its_interface_alone() -> Result<()> {
     let _coding = codes("cam", &scene)?;
     relay.wait_up("cam")?;
     let program = LevelProgram::start(&scene.other)?;
-    program.says(3)?;
+    program.says(GROUP, Some(3))?;
     wait_served(&relay, "out1", Some("relay"))?;
     // The players' own reports know no levels, and do not unsay what was said from their address.
     let low = kinds(&scene.other, OTHER, 4)?;
@@ -306,7 +303,7 @@ fn a_host_that_wants_less_gets_less_on_its_interface_alone() -> Result<()> {
     let of = group(&relay, "out1")?.context("it is wanted")?;
     ensure!(of["level"] == 3, "{of:#}");
     let id = relay.stream("cam")?["receivers"][0]["id"].clone();
-    program.says(2)?;
+    program.says(GROUP, Some(2))?;
     let other = relay.wait_stream("cam", "at level 2", |state| {
         state["receivers"].as_array().is_some_and(|all| all.iter().any(|one| one["level"] == 2))
     })?;
@@ -403,7 +400,7 @@ fn the_relay_sends_what_comes_in_as_a_group_where_less_is_wanted() -> Result<()>
     let _sending = ffmpeg_sends(&clip(), &to).within(&scene.paths.source).start()?;
     relay.wait_up("cam")?;
     let program = LevelProgram::start(&scene.other)?;
-    program.says(3)?;
+    program.says(GROUP, Some(3))?;
     wait_served(&relay, "out1", Some("relay"))?;
     let low = kinds(&scene.other, OTHER, 3)?;
     ensure!(low.chars().all(|kind| kind == 'I'), "{low}");

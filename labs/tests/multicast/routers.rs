@@ -46,13 +46,16 @@ impl Routers {
     }
 }
 
-/// A member at the host all the time, so that its kernel does not leave with each player.
-fn stays(host: &Namespace) -> Result<UdpSocket> {
-    host.run(|| {
+/// A player at the host says a level by unicast, which holds as long as it plays.
+fn plays_at(host: &Namespace, level: u8) -> Result<UdpSocket> {
+    let player = host.run(|| {
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         socket.join_multicast_v4(&GROUP, &HOST)?;
-        Ok(socket)
-    })
+        anyhow::Ok(socket)
+    })?;
+    let body = format!("{{\"group\": \"{GROUP}\", \"level\": {level}}}");
+    wait_for("the host is known", || Ok(levels::says(host, on(8, 1), &body)?.1 == 200))?;
+    Ok(player)
 }
 
 /// A relay that is a router between two others.
@@ -134,11 +137,10 @@ fn what_the_relay_sends_goes_over_routers_once_where_somebody_wants_it() -> Resu
 
 #[test]
 fn a_level_travels_over_routers_to_the_relay_that_sends() -> Result<()> {
-    let Some(net) = Routers::new("a_level_travels_over_routers", &["ffmpeg", "ffprobe"])? else {
+    let Some(net) = Routers::new("a_level_travels_over_routers", &["ffmpeg", "ffprobe", "curl"])? else {
         return Ok(());
     };
-    let _stays = stays(&net.host)?;
-    levels_travel(&net, |level| say_level(&net.host, level))
+    levels_travel(&net, |level| plays_at(&net.host, level))
 }
 
 #[test]
@@ -146,23 +148,24 @@ fn a_level_is_not_unsaid_by_a_kernel_that_leaves_with_each_player() -> Result<()
     let test = "a_level_is_not_unsaid_by_a_kernel";
     let Some(net) = Routers::new(test, &["ffmpeg", "ffprobe"])? else { return Ok(()) };
     let program = LevelProgram::start(&net.host)?;
-    levels_travel(&net, |level| program.says(level))
+    levels_travel(&net, |level| program.says(GROUP, Some(level)))
 }
 
 /// Levels that are said at the host come to the relay that sends, and hold for the players that come and go there.
-fn levels_travel(net: &Routers, says: impl Fn(u8) -> Result<()>) -> Result<()> {
+fn levels_travel<T>(net: &Routers, says: impl Fn(u8) -> Result<T>) -> Result<()> {
     let stream = "[streams.cam]\ngroup = \"udp://239.1.1.1:5200\"\n";
     let mut a = Relay::start(&net.scene.paths.relay, &with_multicast("neighbours = [\"mid0\"]", stream))?;
     let mut others = [between(&net.b, "")?, last(&net.d, &["eth0"])?];
     let _coding = codes("cam", &net.scene)?;
     a.wait_up("cam")?;
     wait_route(&others[1], OWN, on(6, 1))?;
-    says(3)?;
+    let low = says(3)?;
     wait_sent(&a, &[("mid0", 3)])?;
     // The player's own reports know no levels, and do not unsay what was said from its address.
-    let low = kinds(&net.host, HOST, 4)?;
-    ensure!(low.chars().all(|kind| kind == 'I'), "{low}");
-    says(2)?;
+    let seen = kinds(&net.host, HOST, 4)?;
+    ensure!(seen.chars().all(|kind| kind == 'I'), "{seen}");
+    let _middle = says(2)?;
+    drop(low);
     wait_sent(&a, &[("mid0", 2)])?;
     let without = kinds(&net.host, HOST, 14)?;
     ensure!(without.contains('P') && !without.contains('B'), "{without}");
@@ -193,6 +196,37 @@ fn a_relay_on_the_way_sends_less_of_what_another_forwards() -> Result<()> {
     let playing = player.within(&net.host).start()?;
     wait_sent(&b, &[]).context("all of it is forwarded")?;
     playing.succeed(PATIENCE)?;
+    [&mut a, &mut b, &mut d].into_iter().try_for_each(Relay::healthy)
+}
+
+#[test]
+fn a_relay_that_receives_a_group_asks_for_the_best_that_its_receivers_want() -> Result<()> {
+    let Some(net) = Routers::new("a_relay_that_receives_a_group", &["ffmpeg"])? else { return Ok(()) };
+    let stream = "[streams.cam]\ngroup = \"udp://239.1.1.1:5200\"\n";
+    let mut a = Relay::start(&net.scene.paths.relay, &with_multicast("neighbours = [\"mid0\"]", stream))?;
+    let mut b = between(&net.b, "")?;
+    let copy = "[streams.copy]\nsource = \"udp://239.1.1.1:5200?interface=eth0\"\n";
+    let mut d = Relay::start(&net.d, &with_multicast("neighbours = [\"eth0\"]", copy))?;
+    let _coding = codes("cam", &net.scene)?;
+    a.wait_up("cam")?;
+    wait_route(&d, OWN, on(6, 1))?;
+    d.wait_up("copy").context("it is there without receivers")?;
+    wait_sent(&a, &[("mid0", 127)])?;
+    let watches = |level: u8| {
+        let url = format!("http://127.0.0.1:8080/copy.ts?level={level}");
+        let line = format!("{} watch --json --duration 60s {url}", outflow_labs::relay::binary()?.display());
+        Program::words(&line).within(&net.d).start()
+    };
+    let _low = watches(3)?;
+    wait_sent(&a, &[("mid0", 3)])?;
+    let best = watches(1)?;
+    wait_sent(&a, &[("mid0", 1)])?;
+    wait_for("the best comes", || {
+        let levels = d.stream("copy")?["levels"].as_array().map_or(0, Vec::len);
+        Ok(levels == 3)
+    })?;
+    drop(best);
+    wait_sent(&a, &[("mid0", 3)])?;
     [&mut a, &mut b, &mut d].into_iter().try_for_each(Relay::healthy)
 }
 
@@ -242,7 +276,7 @@ fn of_what_a_relay_sends_each_link_on_the_way_carries_the_best_that_is_wanted_be
     wait_route(&d, OWN, on(6, 1))?;
     let low = sees(&net.host, HOST)?;
     let program = LevelProgram::start(&net.host)?;
-    program.says(3)?;
+    program.says(GROUP, Some(3))?;
     wait_sent(&a, &[("mid0", 3)])?;
     wait_for("the intra pictures alone come", || Ok(layers(&low, 30).is_ok_and(|seen| seen == [0].into())))?;
     let best = sees(&other, on(9, 2))?;
