@@ -42,7 +42,7 @@ struct Wanted {
     is_told: AtomicBool,
 }
 
-/// Both ends, for so many tasks that listen.
+/// The end that tells, and one that hears for each of the tasks that listen.
 pub fn demands(listeners: usize) -> (Demanders, Vec<DemandQueue>) {
     // bounded: a stream stands there once.
     let ends = (0..listeners).map(|_| unbounded_channel());
