@@ -93,7 +93,7 @@ struct Task {
     demand: Demand,
     /// What receivers want of streams that may come in as groups.
     receivers: Receivers,
-    /// What was asked of those groups last.
+    /// What the driver was told last to ask of those groups.
     asked: BTreeMap<Ipv4Addr, outflow_routing::Level>,
     sending: BTreeMap<Key, Sending>,
     /// Why something that is wanted is not sent.
@@ -176,25 +176,31 @@ impl Task {
     fn forget(&mut self) {
         self.interfaces = Interfaces::default();
         self.demand.clear();
+        self.asked.clear();
     }
 
     async fn tell_groups(&mut self) {
         if let Some(driver) = &self.driver {
             // One that has ended is noticed by its events.
             let _ended = driver.multicast.set_relayed(self.plan.relayed()).await;
-            self.asked = self.receivers.levels(&self.plan.received);
-            let _ended = driver.multicast.set_received(self.asked.clone()).await;
             let _ended = driver.multicast.set_described(self.plan.described.clone()).await;
         }
+        self.ask_received().await;
     }
 
     /// Receivers want something else of a stream: if it comes in as a group, other routers are asked for that.
     async fn hear_receivers(&mut self, wish: Wish) {
         let stream = self.control.known_by_number(wish.stream).map(|(stream, _)| stream);
         self.receivers.want(wish.stream, stream, wish.level);
-        let Some(driver) = self.driver.as_ref().filter(|_| !self.plan.received.is_empty()) else { return };
+        self.ask_received().await;
+    }
+
+    /// Has the driver ask for what receivers want of streams that come in as groups, if that is something else.
+    async fn ask_received(&mut self) {
         let levels = self.receivers.levels(&self.plan.received);
-        if levels != self.asked {
+        if let Some(driver) = &self.driver
+            && levels != self.asked
+        {
             self.asked.clone_from(&levels);
             let _ended = driver.multicast.set_received(levels).await;
         }
