@@ -7,7 +7,7 @@ use outflow_media::Time;
 
 /// Events by time; those of equal time in the order in which they were put down.
 #[derive(Debug)]
-pub(crate) struct Agenda<E> {
+pub struct Agenda<E> {
     heap: BinaryHeap<Reverse<Entry<E>>>,
     next: u64,
     /// The first one was taken, and is still in its place: most events put down another one, which takes it in one
@@ -42,13 +42,20 @@ impl<E> Ord for Entry<E> {
     }
 }
 
-impl<E: Copy> Agenda<E> {
-    pub(crate) fn new() -> Self {
+impl<E: Copy> Default for Agenda<E> {
+    fn default() -> Self {
         Agenda { heap: BinaryHeap::new(), next: 0, is_taken: false }
+    }
+}
+
+impl<E: Copy> Agenda<E> {
+    /// An empty one.
+    pub fn new() -> Self {
+        Agenda::default()
     }
 
     /// Puts an event down.
-    pub(crate) fn add(&mut self, at: Time, event: E) {
+    pub fn add(&mut self, at: Time, event: E) {
         let entry = Reverse(Entry { at, order: self.next, event });
         self.next += 1;
         if core::mem::take(&mut self.is_taken)
@@ -61,7 +68,7 @@ impl<E: Copy> Agenda<E> {
     }
 
     /// When the next event is.
-    pub(crate) fn next_at(&mut self) -> Option<Time> {
+    pub fn next_at(&mut self) -> Option<Time> {
         if core::mem::take(&mut self.is_taken) {
             self.heap.pop();
         }
@@ -69,10 +76,16 @@ impl<E: Copy> Agenda<E> {
     }
 
     /// Takes the next event.
-    pub(crate) fn take(&mut self) -> Option<(Time, E)> {
+    pub fn take(&mut self) -> Option<(Time, E)> {
         self.next_at()?;
         self.is_taken = true;
         self.heap.peek().map(|Reverse(entry)| (entry.at, entry.event))
+    }
+
+    /// Takes the next event, if it is not later than that.
+    pub fn take_until(&mut self, end: Time) -> Option<(Time, E)> {
+        self.next_at().filter(|at| *at <= end)?;
+        self.take()
     }
 }
 

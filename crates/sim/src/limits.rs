@@ -21,3 +21,6 @@ pub(crate) const CAPTURE_FLOWS_MAX: usize = 4096;
 /// Seconds between two clock references of a transport stream. If it is more, or the clock goes back, it has
 /// begun again, and the packets between the two are taken to have come at the rate before.
 pub(crate) const CLOCK_STEP_SECONDS_MAX: u64 = 10;
+
+/// How long outages of a link last on average at least: each is drawn by itself.
+pub(crate) const OUTAGE_MIN: core::time::Duration = core::time::Duration::from_millis(1);

@@ -93,6 +93,15 @@ impl Class {
         }
     }
 
+    /// Whether packets of it can be read: of RTP, by a reader of its codec, or as sound.
+    pub(super) fn is_known(&self) -> bool {
+        match self {
+            Class::Ts | Class::TsInRtp { .. } => true,
+            Class::Rtp { tracks, is_described, .. } => *is_described || tracks.iter().any(guess::is_told),
+            Class::Data => false,
+        }
+    }
+
     /// Whether it is what the session description says.
     pub(super) const fn is_described(&self) -> bool {
         matches!(self, Class::TsInRtp { is_described: true, .. } | Class::Rtp { is_described: true, .. })
@@ -123,6 +132,11 @@ pub(super) fn is_to(media: &MediaDescription, source: SocketAddr, destination: S
     let other_group = media.address.is_some_and(|ip| ip.is_multicast() && ip != destination.ip());
     let other_source = media.source.is_some_and(|ip| ip != source.ip());
     (media.port == 0 || media.port == destination.port()) && !other_group && !other_source
+}
+
+/// Whether the first datagram of a flow may be one of media.
+pub(super) fn may_be_media(payload: &[u8]) -> bool {
+    check_aligned(payload).is_ok() || is_rtcp(payload) || origin_of(payload).is_some()
 }
 
 fn describes<'a>(media: &[&'a MediaDescription], payload_type: u8) -> Option<&'a MediaDescription> {

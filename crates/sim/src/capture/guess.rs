@@ -37,6 +37,11 @@ pub(super) fn track<'a>(payload_type: u8, packets: impl Iterator<Item = &'a Reco
     described(payload_type, media, map.as_deref())
 }
 
+/// Whether it is known what is in a track.
+pub(super) fn is_told(track: &Track) -> bool {
+    track.payload_type < DYNAMIC_FROM || track.codec.is_video()
+}
+
 /// The track that the relay would make of such a description.
 fn described(payload_type: u8, media: &str, map: Option<&str>) -> Track {
     let map = map.map(|map| format!("a=rtpmap:{payload_type} {map}\r\n")).unwrap_or_default();

@@ -23,6 +23,7 @@ mod error;
 mod flow;
 mod gather;
 mod guess;
+mod live;
 mod records;
 mod tagging;
 #[cfg(test)]
@@ -41,6 +42,7 @@ use outflow_rtp::sdp::MediaDescription;
 
 pub use error::{CaptureError, Skipped};
 pub use flow::{CapturedFlow, CapturedPacket, FlowKind};
+pub use live::LiveFlow;
 
 use crate::limits::CAPTURE_BYTES_MAX;
 use gather::{Gathered, gather};

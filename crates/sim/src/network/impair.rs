@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use outflow_media::Time;
 use serde::Deserialize;
 
 use super::units::{duration, share};
@@ -15,6 +16,8 @@ pub struct Impairments {
     pub loss: f64,
     /// Loss in bursts, on top of that.
     pub bursts: Option<Bursts>,
+    /// Times in which everything is lost, on top of that.
+    pub outages: Option<Outages>,
     /// Packets that are late.
     pub reorder: Option<Reordering>,
     /// Share of packets that arrive twice.
@@ -37,6 +40,18 @@ pub struct Bursts {
     pub loss: f64,
 }
 
+/// Times in which everything is lost: the same channel, which changes with time, however many packets there are.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outages {
+    /// Share of the time.
+    #[serde(deserialize_with = "share")]
+    pub share: f64,
+    /// How long one lasts on average. They are distributed exponentially.
+    #[serde(deserialize_with = "duration")]
+    pub last: Duration,
+}
+
 /// Packets that others overtake.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,6 +68,9 @@ fn all() -> f64 {
     1.0
 }
 
+/// Outages that nothing comes in between: after more of them they are not followed one by one.
+const CYCLES_FOLLOWED: u32 = 64;
+
 /// What becomes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -65,19 +83,28 @@ pub(super) enum Outcome {
 pub(super) struct Channel {
     does: Impairments,
     is_bad: bool,
+    is_out: bool,
+    /// When that changes next.
+    changes: Time,
     rng: fastrand::Rng,
 }
 
 impl Channel {
     /// `None` if nothing goes wrong.
     pub(super) fn new(does: Impairments, rng: fastrand::Rng) -> Option<Self> {
-        (does != Impairments::default()).then_some(Channel { does, is_bad: false, rng })
+        (does != Impairments::default()).then(|| {
+            let mut channel = Channel { does, is_bad: false, is_out: false, changes: Time::ZERO, rng };
+            channel.changes = Time::ZERO + channel.until_next_change();
+            channel
+        })
     }
 
-    pub(super) fn pass(&mut self) -> Outcome {
-        let Impairments { loss, bursts, reorder, duplicate } = self.does;
+    /// A packet comes to it. Times do not go back.
+    pub(super) fn pass(&mut self, now: Time) -> Outcome {
+        let is_out = self.is_out_at(now);
+        let Impairments { loss, bursts, reorder, duplicate, .. } = self.does;
         let mut happens = |share: f64| share > 0.0 && self.rng.f64() < share;
-        let mut is_lost = happens(loss);
+        let mut is_lost = happens(loss) || is_out;
         if let Some(bursts) = bursts {
             let changes = happens(if self.is_bad { bursts.end } else { bursts.begin });
             self.is_bad ^= changes;
@@ -86,6 +113,31 @@ impl Channel {
         let late_by = reorder.filter(|late| happens(late.share)).map_or(Duration::ZERO, |late| late.by);
         let twice = happens(duplicate);
         if is_lost { Outcome::Lost } else { Outcome::Arrives { late_by, twice } }
+    }
+
+    fn is_out_at(&mut self, now: Time) -> bool {
+        let Some(Outages { share, last }) = self.does.outages else { return false };
+        let cycle = last.as_secs_f64() / share;
+        if now.since(self.changes).as_secs_f64() > cycle * f64::from(CYCLES_FOLLOWED) {
+            // After so long it may be in any state, whatever it was in, and an exponential time has no memory.
+            self.is_out = self.rng.f64() < share;
+            self.changes = now + self.until_next_change();
+        }
+        while self.changes <= now {
+            self.is_out = !self.is_out;
+            self.changes = self.changes + self.until_next_change();
+        }
+        self.is_out
+    }
+
+    fn until_next_change(&mut self) -> Duration {
+        let Some(Outages { share, last }) = self.does.outages else { return Duration::ZERO };
+        let mean = match self.is_out {
+            true => last.as_secs_f64(),
+            false => last.as_secs_f64() * (1.0 - share) / share,
+        };
+        // What never ends, or never comes, does not fit.
+        Duration::try_from_secs_f64(-mean * (1.0 - self.rng.f64()).ln()).unwrap_or(Duration::MAX)
     }
 }
 
@@ -101,14 +153,14 @@ mod tests {
     #[test]
     fn loss_is_as_often_as_it_says() {
         let mut channel = channel("loss = '2 %'");
-        let lost = (0..100_000).filter(|_| channel.pass() == Outcome::Lost).count();
+        let lost = (0..100_000).filter(|_| channel.pass(Time::ZERO) == Outcome::Lost).count();
         assert!((1_850..2_150).contains(&lost), "{lost}");
     }
 
     #[test]
     fn bursts_are_as_long_and_as_often_as_they_say() {
         let mut channel = channel("bursts = { begin = '1 %', end = '20 %' }");
-        let lost: Vec<bool> = (0..200_000).map(|_| channel.pass() == Outcome::Lost).collect();
+        let lost: Vec<bool> = (0..200_000).map(|_| channel.pass(Time::ZERO) == Outcome::Lost).collect();
         let runs = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count();
         let all = lost.iter().filter(|lost| **lost).count();
         let (share, length) = (all as f64 / lost.len() as f64, all as f64 / runs as f64);
@@ -117,11 +169,24 @@ mod tests {
     }
 
     #[test]
+    fn outages_are_as_long_and_as_often_as_they_say() {
+        let mut channel = channel("outages = { share = '2 %', last = '30 ms' }");
+        let lost: Vec<bool> =
+            (0..2_000_000).map(|ms| channel.pass(Time::from_millis(ms)) == Outcome::Lost).collect();
+        let runs = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count();
+        let all = lost.iter().filter(|lost| **lost).count();
+        let (share, length) = (all as f64 / lost.len() as f64, all as f64 / runs as f64);
+        assert!((share - 0.02).abs() < 0.002, "{share}");
+        // Those that fall between two packets are not seen.
+        assert!((length - 30.5).abs() < 2.0, "{length}");
+    }
+
+    #[test]
     fn packets_are_late_and_twice() {
         let mut channel = channel("duplicate = '10 %'\nreorder = { share = '5 %', by = '3 ms' }");
         let (mut late, mut twice) = (0, 0);
         for _ in 0..10_000 {
-            let Outcome::Arrives { late_by, twice: again } = channel.pass() else {
+            let Outcome::Arrives { late_by, twice: again } = channel.pass(Time::ZERO) else {
                 panic!("nothing is lost")
             };
             late += u32::from(late_by == Duration::from_millis(3));

@@ -9,12 +9,14 @@
 //! not change what chance brings to another, so policies are compared over the same packets.
 
 mod account;
-mod hop;
 mod impair;
 mod ledger;
+mod links;
 mod model;
 mod node;
 mod outcome;
+mod parcel;
+mod paths;
 mod rng;
 mod traffic;
 mod units;
@@ -24,12 +26,16 @@ mod world;
 mod tests;
 
 pub use account::account;
-pub use impair::{Bursts, Impairments, Reordering};
+pub use impair::{Bursts, Impairments, Outages, Reordering};
+pub use links::{Carrier, LinkEvent, Links, Travelling};
 pub use model::{
     BufferModel, Captures, Counting, LinkModel, Network, NetworkError, Scheduler, Size, TrafficModel,
 };
 pub use outcome::{Delays, FlowOutcome, NetworkOutcome, TrafficOutcome};
+pub use paths::{EndModel, PathModel, Way, ways};
 pub use traffic::{CapturedModel, DataModel, Model, Offering, Only, PacketSize, Sizes, VideoModel};
 pub use world::play;
+
+pub use crate::agenda::Agenda;
 
 pub(crate) use units::quantity;

@@ -14,10 +14,11 @@ use outflow_packet::Level;
 use serde::{Deserialize, Deserializer};
 
 use super::impair::Impairments;
+use super::paths::{EndModel, PathModel, ways};
 use super::traffic::{CapturedModel, Model};
 use super::units::{duration, maybe, maybe_duration, named, quantity};
 use crate::capture::Capture;
-use crate::limits::{FLOWS_MAX, SECONDS_MAX};
+use crate::limits::{FLOWS_MAX, OUTAGE_MIN, SECONDS_MAX};
 
 /// A network and what goes through it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -37,6 +38,7 @@ pub struct Network {
     /// Links by name.
     pub links: BTreeMap<String, LinkModel>,
     /// Traffic by name.
+    #[serde(default)]
     pub traffic: BTreeMap<String, TrafficModel>,
     /// Nodes that relay, by name.
     #[serde(default)]
@@ -44,6 +46,12 @@ pub struct Network {
     /// The receivers behind relays, by name.
     #[serde(default)]
     pub receivers: BTreeMap<String, ReceiverModel>,
+    /// Where programs run when it is emulated, by name.
+    #[serde(default)]
+    pub ends: BTreeMap<String, EndModel>,
+    /// What their packets go through.
+    #[serde(default)]
+    pub paths: Vec<PathModel>,
 }
 
 /// A node with the core that runs live.
@@ -176,6 +184,16 @@ pub enum NetworkError {
         /// What it must be.
         must: String,
     },
+    /// A path is not possible.
+    #[error("the path from {from} to {to}: {why}")]
+    Path {
+        /// Where it begins.
+        from: String,
+        /// Where it leads.
+        to: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
 }
 
 fn ring() -> ByteSize {
@@ -253,8 +271,19 @@ impl LinkModel {
         }))
     }
 
+    /// Checks what it says.
+    ///
+    /// # Errors
+    /// What must be otherwise.
+    pub fn check(&self) -> Result<(), &'static str> {
+        self.link::<()>().map(drop)
+    }
+
     /// The link; `None` if it takes everything at once.
     pub(super) fn link<T>(&self) -> Result<Option<Link<T>>, &'static str> {
+        if self.impairments.outages.is_some_and(|outages| outages.last < OUTAGE_MIN) {
+            return Err("outages must last for 1 ms or longer on average");
+        }
         let Some(options) = self.options()? else { return Ok(None) };
         let mut link = Link::new(options);
         link.set_useful_for(self.useful_for);
@@ -319,10 +348,11 @@ impl Network {
             return wrong("warm_up", "must be shorter than the duration");
         }
         for (name, link) in &self.links {
-            if let Err(must) = link.link::<()>() {
+            if let Err(must) = link.check() {
                 return wrong(&format!("links.{name}"), must);
             }
         }
+        ways(&self.ends, &self.links, &self.paths)?;
         let (mut flows, links, relays) = (0_usize, &self.links, &self.relays);
         for (name, traffic) in &mut self.traffic {
             if let Err(must) = traffic.check(links, relays, captures) {

@@ -69,7 +69,8 @@ impl Default for Delays {
 }
 
 impl Delays {
-    pub(super) fn add(&mut self, delay: Duration) {
+    /// A packet took that long.
+    pub fn add(&mut self, delay: Duration) {
         self.0.saturating_record(delay.as_micros() as u64);
     }
 

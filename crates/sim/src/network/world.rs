@@ -1,18 +1,18 @@
 //! A run: events in virtual time, one after another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use outflow_link::{ApplicationId, Departed, FlowId, Medium, Next};
+use outflow_link::{ApplicationId, Dropped, FlowId, Medium};
 use outflow_media::{Tag, Time};
 use outflow_packet::Level;
 
-use super::hop::{Hop, Parcel, Travelling};
-use super::impair::{Channel, Outcome};
 use super::ledger::Ledger;
-use super::model::{LinkModel, Network, NetworkError, ReceiverModel, TrafficModel};
+use super::links::{Carrier, LinkEvent, Links, Travelling};
+use super::model::{Network, NetworkError, ReceiverModel, TrafficModel};
 use super::node::{Node, Outgoing};
 use super::outcome::{NetworkOutcome, TrafficOutcome};
+use super::parcel::{Parcel, fate};
 use super::rng::{Draws, generator};
 use super::traffic::{Emission, HEADERS, Source};
 use crate::agenda::Agenda;
@@ -22,16 +22,18 @@ use crate::outcome::Digest;
 enum Event {
     /// A flow sends what is due.
     Send(u32),
-    /// A link can take the next packet.
-    Free(u32),
-    /// What travels first behind a link arrives.
-    Arrive(u32),
-    /// A packet that is late arrives.
-    Late(u32),
+    /// Something happens at a link.
+    Link(LinkEvent),
     /// A receiver joins at a relay, and is sent this flow.
     Join(u32),
     /// A relay wants to be asked.
     Poll(u32),
+}
+
+impl From<LinkEvent> for Event {
+    fn from(event: LinkEvent) -> Self {
+        Event::Link(event)
+    }
 }
 
 struct Flow {
@@ -54,22 +56,99 @@ enum Origin {
 
 struct World {
     now: Time,
-    from: Time,
     agenda: Agenda<Event>,
-    hops: Vec<Hop>,
-    flows: Vec<Flow>,
+    links: Links<Parcel>,
+    ways: Ways,
     /// By flow.
     origins: Vec<Origin>,
-    /// Of all flows: the number at each link of its way, if that has a buffer.
-    ids: Vec<Option<FlowId>>,
     nodes: Vec<Node>,
     outgoing: Vec<Outgoing>,
+}
+
+/// Flows, the ways that they go, and what has become of their packets.
+struct Ways {
+    from: Time,
+    flows: Vec<Flow>,
+    /// Of all flows: the number at each link of its way, if that has a buffer.
+    ids: Vec<Option<FlowId>>,
     /// By traffic, then receivers: the links of its way.
     ways: Vec<Vec<usize>>,
     outcomes: Vec<TrafficOutcome>,
-    late: slab::Slab<Travelling>,
+    /// What has come to relays, and when.
+    arrived: VecDeque<(u32, Time, Bytes)>,
     events: u64,
     digest: Digest,
+}
+
+impl Ways {
+    /// A packet goes no further.
+    fn missing(&mut self, packet: &Travelling<Parcel>) -> &mut Flow {
+        let flow = &mut self.flows[packet.item.flow as usize];
+        flow.ledger.settle(fate(packet), false);
+        flow
+    }
+}
+
+impl Carrier for Ways {
+    type Item = Parcel;
+
+    fn next(&self, parcel: &Parcel) -> Option<(usize, Option<FlowId>)> {
+        let flow = &self.flows[parcel.flow as usize];
+        let hop = usize::from(parcel.hops);
+        Some((*self.ways[flow.traffic].get(hop)?, self.ids[flow.first_id + hop]))
+    }
+
+    fn is_final(&self, parcel: &Parcel) -> bool {
+        let flow = &self.flows[parcel.flow as usize];
+        flow.to.is_none() && usize::from(parcel.hops) == flow.hops
+    }
+
+    fn departed(&mut self) {
+        self.events += 1;
+    }
+
+    fn passed(&mut self, parcel: &mut Parcel) {
+        parcel.hops += 1;
+    }
+
+    fn dropped(&mut self, _: usize, Dropped { packet, item, reason }: Dropped<Parcel>) {
+        self.events += 1;
+        let counts = item.sent >= self.from;
+        let packet = Travelling { at: packet.arrived, item, tag: packet.tag, bytes: packet.bytes };
+        let traffic = self.missing(&packet).traffic;
+        if counts {
+            self.outcomes[traffic].drops.add(reason, 1);
+        }
+    }
+
+    fn lost(&mut self, _: usize, packet: Travelling<Parcel>) {
+        let traffic = self.missing(&packet).traffic;
+        if packet.item.sent >= self.from {
+            self.outcomes[traffic].lost += 1;
+        }
+    }
+
+    fn copied(&mut self, _: usize, packet: &Travelling<Parcel>) {
+        self.flows[packet.item.flow as usize].ledger.copied(fate(packet));
+    }
+
+    fn delivered(&mut self, packet: Travelling<Parcel>) {
+        let (fate, at, parcel) = (fate(&packet), packet.at, packet.item);
+        let flow = &mut self.flows[parcel.flow as usize];
+        let is_new = flow.ledger.settle(fate, true);
+        self.events += 1;
+        self.digest.word(u64::from(parcel.flow));
+        self.digest.word(parcel.number);
+        self.digest.word(at.as_nanos());
+        if is_new && parcel.sent >= self.from {
+            let outcome = &mut self.outcomes[flow.traffic];
+            outcome.arrived += 1;
+            outcome.delays.add(at.since(parcel.sent));
+        }
+        if let (Some(node), Some(payload)) = (flow.to, parcel.payload) {
+            self.arrived.push_back((node, at, payload));
+        }
+    }
 }
 
 /// Runs a network with its seed.
@@ -87,7 +166,7 @@ pub fn play(network: &Network) -> Result<NetworkOutcome, NetworkError> {
 pub(super) fn played_to_the_end(network: &Network) -> (NetworkOutcome, Vec<usize>) {
     let mut world = World::new(network).expect("it is valid");
     world.run(Time::ZERO + network.duration);
-    let open = world.flows.iter().map(|flow| flow.ledger.open()).collect();
+    let open = world.ways.flows.iter().map(|flow| flow.ledger.open()).collect();
     (world.close(network.traffic.keys().chain(network.receivers.keys())), open)
 }
 
@@ -95,37 +174,41 @@ impl World {
     fn new(network: &Network) -> Result<Self, NetworkError> {
         let mut world = World {
             now: Time::ZERO,
-            from: Time::ZERO + network.warm_up,
             agenda: Agenda::new(),
-            hops: Vec::new(),
-            flows: Vec::new(),
+            links: Links::default(),
+            ways: Ways {
+                from: Time::ZERO + network.warm_up,
+                flows: Vec::new(),
+                ids: Vec::new(),
+                ways: Vec::new(),
+                outcomes: Vec::new(),
+                arrived: VecDeque::new(),
+                events: 0,
+                digest: Digest::default(),
+            },
             origins: Vec::new(),
-            ids: Vec::new(),
             nodes: Vec::new(),
             outgoing: Vec::new(),
-            ways: Vec::new(),
-            outcomes: Vec::new(),
-            late: slab::Slab::new(),
-            events: 0,
-            digest: Digest::default(),
         };
-        for (at, (name, model)) in network.links.iter().enumerate() {
-            world.hops.push(hop(network.seed, at, name, model)?);
+        for (name, model) in &network.links {
+            let wrong =
+                |must: &str| NetworkError::Value { key: format!("links.{name}"), must: must.to_owned() };
+            world.links.add(network.seed, model).map_err(wrong)?;
         }
         let places: BTreeMap<&str, usize> =
             network.links.keys().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
         let way = |via: &[String]| via.iter().filter_map(|name| places.get(name.as_str()).copied()).collect();
         let applications = applications(network);
         for (at, traffic) in network.traffic.values().enumerate() {
-            world.ways.push(way(&traffic.via));
-            world.outcomes.push(TrafficOutcome::new());
+            world.ways.ways.push(way(&traffic.via));
+            world.ways.outcomes.push(TrafficOutcome::new());
             for member in 0..traffic.flows {
                 world.add_traffic(network, traffic, applications[at], (at, member));
             }
         }
         for (at, receivers) in network.receivers.values().enumerate() {
-            world.ways.push(way(&receivers.via));
-            world.outcomes.push(TrafficOutcome::new());
+            world.ways.ways.push(way(&receivers.via));
+            world.ways.outcomes.push(TrafficOutcome::new());
             world.add_receivers(network, receivers, network.traffic.len() + at);
         }
         Ok(world)
@@ -149,7 +232,7 @@ impl World {
                 self.nodes.len() as u32 - 1
             });
             if let Some(at) = source.due() {
-                self.agenda.add(at, Event::Send(self.flows.len() as u32));
+                self.agenda.add(at, Event::Send(self.ways.flows.len() as u32));
             }
             self.add_flow(network, Origin::Source(source), to, group, (application, traffic.class));
         }
@@ -159,6 +242,7 @@ impl World {
     fn add_receivers(&mut self, network: &Network, receivers: &ReceiverModel, group: usize) {
         let traffic = network.traffic.keys().position(|name| *name == receivers.traffic);
         let nodes: Vec<u32> = self
+            .ways
             .flows
             .iter()
             .filter(|flow| Some(flow.traffic) == traffic)
@@ -168,7 +252,7 @@ impl World {
         for (member, node) in nodes.iter().cycle().take(receivers.count).enumerate() {
             let mut rng = generator(network.seed, Draws::Start, group, member);
             let joins = Time::ZERO + receivers.join_within.mul_f64(rng.f64());
-            self.agenda.add(joins, Event::Join(self.flows.len() as u32));
+            self.agenda.add(joins, Event::Join(self.ways.flows.len() as u32));
             let application = (ApplicationId::of(Medium::Video, 0), 0);
             self.add_flow(network, Origin::Relay(*node, level), None, group, application);
         }
@@ -182,11 +266,12 @@ impl World {
         traffic: usize,
         (application, class): (ApplicationId, u8),
     ) {
-        let (hops, way) = (&mut self.hops, &self.ways[traffic]);
-        let first_id = self.ids.len();
-        self.ids.extend(way.iter().map(|at| hops[*at].add_flow(application, class)));
-        let ledger = Ledger::new(network.counting, self.from);
-        self.flows.push(Flow { to, traffic, ledger, first_id, hops: way.len() });
+        let ways = &mut self.ways;
+        let way = &ways.ways[traffic];
+        let first_id = ways.ids.len();
+        ways.ids.extend(way.iter().map(|at| self.links.add_flow(*at, application, class)));
+        let ledger = Ledger::new(network.counting, ways.from);
+        ways.flows.push(Flow { to, traffic, ledger, first_id, hops: way.len() });
         self.origins.push(origin);
     }
 
@@ -195,17 +280,12 @@ impl World {
             self.now = at;
             match event {
                 Event::Send(flow) => self.send(flow),
-                Event::Free(hop) => {
-                    self.hops[hop as usize].is_awaited = false;
-                    self.serve(hop as usize);
+                Event::Link(event) => {
+                    self.links.handle(at, event, &mut self.agenda, &mut self.ways);
+                    self.arrive();
                 }
-                Event::Arrive(hop) => self.arrive(hop as usize),
                 Event::Join(flow) => self.join(flow),
                 Event::Poll(node) => self.ask(node),
-                Event::Late(slot) => {
-                    let Travelling { at, parcel, tag, bytes } = self.late.remove(slot as usize);
-                    self.enter(parcel, tag, bytes, at);
-                }
             }
         }
     }
@@ -228,14 +308,23 @@ impl World {
 
     /// A packet of a flow sets out.
     fn set_out(&mut self, number: u32, tag: Tag, bytes: usize, payload: Option<Bytes>) {
-        let now = self.now;
-        let flow = &mut self.flows[number as usize];
-        let parcel = Parcel { flow: number, hops: 0, number: flow.ledger.sent(), sent: now, payload };
-        self.events += 1;
-        if now >= self.from {
-            self.outcomes[flow.traffic].sent += 1;
+        let (now, ways) = (self.now, &mut self.ways);
+        let flow = &mut ways.flows[number as usize];
+        let item = Parcel { flow: number, hops: 0, number: flow.ledger.sent(), sent: now, payload };
+        ways.events += 1;
+        if now >= ways.from {
+            ways.outcomes[flow.traffic].sent += 1;
         }
-        self.enter(parcel, tag, bytes, now);
+        self.links.enter(now, Travelling { at: now, item, tag, bytes }, &mut self.agenda, ways);
+        self.arrive();
+    }
+
+    /// What has come to relays is theirs.
+    fn arrive(&mut self) {
+        while let Some((node, at, payload)) = self.ways.arrived.pop_front() {
+            self.nodes[node as usize].receive(at, payload);
+            self.ask(node);
+        }
     }
 
     fn join(&mut self, number: u32) {
@@ -256,138 +345,12 @@ impl World {
         self.outgoing = outgoing;
     }
 
-    /// A packet comes to the next link on its way, or to its end.
-    fn enter(&mut self, parcel: Parcel, tag: Tag, bytes: usize, at: Time) {
-        let flow = &mut self.flows[parcel.flow as usize];
-        let Some(&place) = self.ways[flow.traffic].get(usize::from(parcel.hops)) else {
-            return self.deliver(Travelling { at, parcel, tag, bytes });
-        };
-        let id = self.ids[flow.first_id + usize::from(parcel.hops)];
-        let hop = &mut self.hops[place];
-        match (&mut hop.link, id) {
-            (Some(link), Some(id)) => {
-                link.offer(at, id, tag, bytes, parcel);
-                for dropped in link.dropped() {
-                    let (parcel, packet) = (dropped.item, dropped.packet);
-                    let flow = &mut self.flows[parcel.flow as usize];
-                    flow.ledger.settle(parcel.fate(packet.tag, packet.bytes), false);
-                    self.events += 1;
-                    if parcel.sent >= self.from {
-                        self.outcomes[flow.traffic].drops.add(dropped.reason, 1);
-                    }
-                }
-                if !hop.is_awaited {
-                    self.serve(place);
-                }
-            }
-            _ => self.travel(place, Travelling { at, parcel, tag, bytes }),
+    fn close<'n>(self, names: impl Iterator<Item = &'n String>) -> NetworkOutcome {
+        let Ways { flows, mut outcomes, events, digest, .. } = self.ways;
+        for flow in flows {
+            outcomes[flow.traffic].flows.push(flow.ledger.outcome());
         }
-    }
-
-    /// A link sends what it can.
-    fn serve(&mut self, place: usize) {
-        loop {
-            let Some(link) = &mut self.hops[place].link else { return };
-            match link.depart(self.now) {
-                Next::Departs(Departed { packet, item, until }) => {
-                    self.events += 1;
-                    let travelling =
-                        Travelling { at: until, parcel: item, tag: packet.tag, bytes: packet.bytes };
-                    self.travel(place, travelling);
-                }
-                Next::Later(at) => {
-                    self.hops[place].is_awaited = true;
-                    return self.agenda.add(at, Event::Free(place as u32));
-                }
-                Next::Nothing => return,
-            }
-        }
-    }
-
-    /// A packet has left a link, and travels behind it.
-    fn travel(&mut self, place: usize, mut travelling: Travelling) {
-        let hop = &mut self.hops[place];
-        travelling.at = travelling.at + hop.delay;
-        travelling.parcel.hops += 1;
-        let Some(channel) = &mut hop.channel else { return self.follow(place, travelling) };
-        match channel.pass() {
-            Outcome::Lost => {
-                let (fate, parcel) = (travelling.fate(), travelling.parcel);
-                let flow = &mut self.flows[parcel.flow as usize];
-                flow.ledger.settle(fate, false);
-                if parcel.sent >= self.from {
-                    self.outcomes[flow.traffic].lost += 1;
-                }
-            }
-            Outcome::Arrives { late_by, twice } => {
-                if twice {
-                    self.flows[travelling.parcel.flow as usize].ledger.copied(travelling.fate());
-                    self.follow(place, travelling.clone());
-                }
-                if late_by.is_zero() {
-                    self.follow(place, travelling);
-                } else {
-                    travelling.at = travelling.at + late_by;
-                    let at = travelling.at;
-                    let slot = self.late.insert(travelling);
-                    self.agenda.add(at, Event::Late(slot as u32));
-                }
-            }
-        }
-    }
-
-    /// It arrives behind those that left before it.
-    fn follow(&mut self, place: usize, travelling: Travelling) {
-        let flow = &self.flows[travelling.parcel.flow as usize];
-        // Nothing behind the last link depends on when it is told.
-        if flow.to.is_none() && usize::from(travelling.parcel.hops) == flow.hops {
-            return self.deliver(travelling);
-        }
-        let queue = &mut self.hops[place].travelling;
-        if queue.is_empty() {
-            self.agenda.add(travelling.at, Event::Arrive(place as u32));
-        }
-        queue.push_back(travelling);
-    }
-
-    fn arrive(&mut self, place: usize) {
-        let queue = &mut self.hops[place].travelling;
-        let Some(Travelling { at, parcel, tag, bytes }) = queue.pop_front() else { return };
-        if let Some(next) = queue.front() {
-            self.agenda.add(next.at, Event::Arrive(place as u32));
-        }
-        self.enter(parcel, tag, bytes, at);
-    }
-
-    /// A packet is where it was to go.
-    fn deliver(&mut self, travelling: Travelling) {
-        let (fate, at, parcel) = (travelling.fate(), travelling.at, travelling.parcel);
-        let flow = &mut self.flows[parcel.flow as usize];
-        let is_new = flow.ledger.settle(fate, true);
-        self.events += 1;
-        self.digest.word(u64::from(parcel.flow));
-        self.digest.word(parcel.number);
-        self.digest.word(at.as_nanos());
-        if is_new && parcel.sent >= self.from {
-            let outcome = &mut self.outcomes[flow.traffic];
-            outcome.arrived += 1;
-            outcome.delays.add(at.since(parcel.sent));
-        }
-        if let (Some(node), Some(payload)) = (flow.to, parcel.payload) {
-            self.nodes[node as usize].receive(at, payload);
-            self.ask(node);
-        }
-    }
-
-    fn close<'n>(mut self, names: impl Iterator<Item = &'n String>) -> NetworkOutcome {
-        for flow in self.flows {
-            self.outcomes[flow.traffic].flows.push(flow.ledger.outcome());
-        }
-        NetworkOutcome {
-            traffic: names.cloned().zip(self.outcomes).collect(),
-            packet_events: self.events,
-            digest: self.digest,
-        }
+        NetworkOutcome { traffic: names.cloned().zip(outcomes).collect(), packet_events: events, digest }
     }
 }
 
@@ -405,17 +368,4 @@ fn applications(network: &Network) -> Vec<ApplicationId> {
         all.push(ApplicationId::of(one.0, group as u32));
     }
     all
-}
-
-fn hop(seed: u64, at: usize, name: &str, model: &LinkModel) -> Result<Hop, NetworkError> {
-    let link = model.link();
-    let link =
-        link.map_err(|must| NetworkError::Value { key: format!("links.{name}"), must: must.to_owned() })?;
-    Ok(Hop {
-        link,
-        delay: model.delay,
-        channel: Channel::new(model.impairments, generator(seed, Draws::Impairs, at, 0)),
-        is_awaited: false,
-        travelling: std::collections::VecDeque::new(),
-    })
 }

@@ -1,0 +1,26 @@
+//! Packets of simulated traffic, on their way.
+
+use bytes::Bytes;
+use outflow_media::Time;
+
+use super::ledger::Fate;
+use super::links::Travelling;
+
+/// A packet on its way.
+#[derive(Debug, Clone)]
+pub(super) struct Parcel {
+    pub(super) flow: u32,
+    /// How many links it has behind it.
+    pub(super) hops: u16,
+    /// Within its flow.
+    pub(super) number: u64,
+    pub(super) sent: Time,
+    /// What it holds, if a relay is to look into it.
+    pub(super) payload: Option<Bytes>,
+}
+
+/// As its flow settles it.
+pub(super) fn fate(packet: &Travelling<Parcel>) -> Fate {
+    let Parcel { number, sent, .. } = packet.item;
+    Fate { number, sent, tag: packet.tag, bytes: packet.bytes }
+}
