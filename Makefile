@@ -27,6 +27,11 @@ tests = $(addprefix --test ,$(filter-out $(end_to_end),$(sort $(foreach folder,$
     $(basename $(notdir $(wildcard $(folder)/tests/*.rs))) \
     $(notdir $(patsubst %/main.rs,%,$(wildcard $(folder)/tests/*/main.rs)))))))
 
+# The programs that have tests, as cargo wants them. Others would be built a second time, for nothing.
+tested = $(shell grep -rlE '\#\[(tokio::)?test|proptest!' $(1) --include=*.rs)
+programs = --bin outflow --bin outflow-plugin-compiler $(patsubst labs/%/main.rs,--bin lab-%,$(wildcard $(addsuffix /main.rs, \
+    $(sort $(foreach file,$(call tested,labs),labs/$(word 2,$(subst /, ,$(file))))))))
+
 test: unit e2e
 
 # Tests of crates that need namespaces, too: scripts/e2e has them.
@@ -36,7 +41,7 @@ end_to_end = kernel nats
 unit:
 	@scripts/setup test
 	@scripts/tidy
-	@cargo test --locked --workspace --lib --bins $(call tests,crates/* crates/front/*)
+	@cargo test --locked --workspace --lib $(programs) $(call tests,crates/* crates/front/*)
 	@cargo test --locked --workspace --doc
 
 # Real publishers and players in network namespaces.

@@ -15,6 +15,8 @@ mod directory;
 #[cfg(feature = "whole")]
 mod door;
 mod dvmrp;
+#[cfg(feature = "whole")]
+mod emulate;
 mod gmc;
 mod hand_over;
 #[cfg(feature = "whole")]
@@ -62,6 +64,8 @@ pub const TARGETS: &[Target] = &[
     #[cfg(feature = "whole")]
     ("reload", reload::reload),
     ("dvmrp", dvmrp::dvmrp),
+    #[cfg(feature = "whole")]
+    ("emulate", emulate::emulate),
     ("gmc", gmc::gmc),
     ("h264", payload::h264),
     ("h265", payload::h265),

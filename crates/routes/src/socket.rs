@@ -79,6 +79,23 @@ impl Netlink {
         sent.map(drop)
     }
 
+    /// Has the kernel do something, and reads whether it did; `flags` have NLM_F_ACK.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub(super) fn tell<I: NetlinkSerializable>(&mut self, flags: u16, request: I) -> io::Result<()> {
+        self.add(flags, request);
+        self.send()?;
+        let (sequence, mut answer) = (self.sequence, None);
+        while self.receive(|message| {
+            if message.sequence == sequence && message.kind == NLMSG_ERROR {
+                answer = Some(message.error());
+            }
+            Ok(())
+        })? {}
+        answer.unwrap_or_else(|| Err(io::Error::other("the kernel gave no answer")))
+    }
+
     /// Asks, and hands every message of the answer over.
     ///
     /// # Errors

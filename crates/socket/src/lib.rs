@@ -1,5 +1,6 @@
 //! Socket options and control messages that no library has.
 
+mod device;
 mod gso;
 pub mod limits;
 
@@ -7,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
+pub use device::Tun;
 pub use gso::Segment;
 pub use outflow_privilege::Buffer;
 

@@ -4,6 +4,7 @@ mod api;
 mod check;
 mod element;
 mod elements;
+mod emulate;
 mod file;
 mod graph;
 mod poc;
@@ -39,6 +40,7 @@ enum Command {
     Check(check::Check),
     Elements(elements::Elements),
     Element(element::Element),
+    Emulate(emulate::Emulate),
     Graph(graph::Graph),
     Poc(poc::Poc),
     Sim(sim::Sim),
@@ -59,6 +61,7 @@ impl Cli {
             Command::Check(check) => check.run(),
             Command::Elements(elements) => elements.run(),
             Command::Element(element) => element.run(),
+            Command::Emulate(emulate) => emulate.run(),
             Command::Graph(graph) => graph.run(),
             Command::Poc(poc) => poc.run(),
             Command::Sim(sim) => sim.run(),

@@ -1,0 +1,48 @@
+//! Packets of programs behind links: any bytes, at any link.
+
+use core::time::Duration;
+
+use bytes::Bytes;
+use outflow_emulate::{Emulation, Network, link};
+use outflow_media::Time;
+
+/// The longest that is waited between two packets, in milliseconds.
+const APART_MS: u64 = 255;
+
+/// A line is a link; behind it come packets, each with its end, the time before it, and its length in front. What goes
+/// in comes out, or is counted; and the same comes out both times.
+pub(crate) fn emulate(data: &[u8]) {
+    let Some(end) = data.iter().position(|byte| *byte == b'\n') else { return };
+    let (line, packets) = (String::from_utf8_lossy(&data[..end]), &data[end + 1..]);
+    match link(&line) {
+        Ok(model) => {
+            let network = Network::between(["a", "b"], model.clone(), model, 1);
+            assert_eq!(played(&network, packets), played(&network, packets));
+        }
+        Err(error) => assert!(error.to_string().contains(": "), "it says what to do"),
+    }
+}
+
+fn played(network: &Network, mut rest: &[u8]) -> Vec<(usize, Time, Bytes)> {
+    let mut emulation = Emulation::new(network, &[Vec::new(), Vec::new()]).expect("it was checked");
+    let (mut now, mut sent) = (Time::ZERO, 0_u64);
+    while let [end, after, high, low, behind @ ..] = rest {
+        let length = usize::from(u16::from_be_bytes([*high, *low])).min(behind.len());
+        let (packet, others) = behind.split_at(length);
+        now = now + Duration::from_millis(u64::from(*after).min(APART_MS));
+        emulation.handle(now, usize::from(end & 1), Bytes::copy_from_slice(packet));
+        (rest, sent) = (others, sent + 1);
+    }
+    // Nothing is sent any more: all that travels arrives. Outages come and go for ever, but nothing waits for them.
+    while let Some(at) = emulation.next_at() {
+        emulation.advance(at);
+    }
+    let arrived: Vec<_> = emulation.arrived().map(|one| (one.end, one.at, one.packet)).collect();
+    let report = emulation.report();
+    let of_links = report.links.iter().map(|(_, link)| link);
+    let (gone, more) = of_links
+        .fold((0, 0), |(gone, more), link| (gone + link.drops.total() + link.lost, more + link.copied));
+    let held: u64 = emulation.held() as u64;
+    assert_eq!(sent + more, arrived.len() as u64 + gone + report.malformed + report.full + held);
+    arrived
+}
