@@ -69,19 +69,19 @@ impl PocSession {
 
     /// What another process goes on with; its descriptor is put to the others. It stands still then. None if it cannot.
     pub(crate) async fn save(&self, epoch: Instant, descriptors: &mut Vec<OwnedFd>) -> Option<SavedPoc> {
-        let (end, socket) = self.socket.stand(epoch).await.ok()?;
+        let (end, socket) = self.socket.end().stand(epoch).await.ok()?;
         descriptors.push(socket);
         Some(SavedPoc { end, tracks: self.tracks.iter().map(RtpTrack::save).collect() })
     }
 
     /// It goes on here.
     pub(crate) fn go_on(&self) {
-        self.socket.go_on();
+        self.socket.end().go_on();
     }
 
     /// It goes on elsewhere.
     pub(crate) fn vanish(&self) {
-        self.socket.vanish();
+        self.socket.end().vanish();
     }
 
     /// Goes on with what another process has saved. None if that cannot be.

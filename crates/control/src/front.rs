@@ -44,7 +44,7 @@ pub trait Front: Debug + Send + Sync {
         nothing()
     }
 
-    /// Opens its listeners. Called when all configured streams are there.
+    /// Opens its listeners. Called when all configured streams and receivers are there.
     ///
     /// # Errors
     /// An address cannot be listened at.
@@ -74,16 +74,17 @@ pub trait Front: Debug + Send + Sync {
         None
     }
 
-    /// What the parts are called that its tasks give of their connections for an upgrade; none if they give none.
-    fn parts(&self) -> Option<&'static str> {
-        None
+    /// What the parts are called that its tasks give of their connections for an upgrade, in the order in which they are
+    /// taken.
+    fn parts(&self) -> &'static [&'static str] {
+        &[]
     }
 
-    /// Goes on with connections of the process before; those that bring media come first. Workers serve other receivers
-    /// meanwhile, and these as soon as they are told how they are reached
+    /// Goes on with connections of the process before, those of one name at once; those that bring media come first.
+    /// Workers serve other receivers meanwhile, and these as soon as they are told how they are reached
     /// ([`Playing::start`](crate::Playing::start)). What cannot go on is dropped, which ends it.
-    fn take(&self, control: Control, parts: Vec<Part>) {
-        let _ = (control, parts);
+    fn take(&self, control: Control, name: &'static str, parts: Vec<Part>) {
+        let _ = (control, name, parts);
     }
 
     /// What makes elements of this kind, which the graph of services knows by name alone; none if this front does

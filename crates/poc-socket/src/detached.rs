@@ -18,7 +18,7 @@ use crate::driver::User;
 ///
 /// What is handed over is for [`deliver`](outflow_poc::endpoint::deliver).
 pub struct Detached {
-    user: Arc<User>,
+    pub(crate) user: Arc<User>,
     handle: Handle,
     /// By how many nanoseconds its own time is ahead of that of its new driver.
     ahead: i64,

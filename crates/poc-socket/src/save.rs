@@ -17,7 +17,7 @@ use outflow_poc::save::{SavedBytes, SavedConnection, SavedEndpoint, SavedId, Ser
 use outflow_udp::{Inbox, Udp};
 
 use crate::detached::{Detached, NetworkPath};
-use crate::driver::{End, Shared};
+use crate::driver::{End, Shared, User};
 use crate::noise;
 use crate::options::Options;
 use crate::socket::{OpenError, PocListener, PocSocket};
@@ -73,7 +73,10 @@ impl Shared {
     }
 }
 
-impl PocListener {
+/// All that has one socket, whatever drives its connections. Another process can go on with it.
+pub struct PocEnd(Arc<User>);
+
+impl PocEnd {
     /// Stands still, and says what another process needs to go on with it: to be followed by [`go_on`](Self::go_on), or
     /// by [`vanish`](Self::vanish). Answers a copy of the socket, too. `epoch` is when the time began that both
     /// processes share. Connections that are driven elsewhere are saved by their drivers; what others have received
@@ -82,38 +85,38 @@ impl PocListener {
     /// # Errors
     /// The socket has failed, or there are no descriptors left.
     pub async fn stand(&self, epoch: Instant) -> std::io::Result<(SavedEnd, OwnedFd)> {
-        self.user.0.stand_saved(epoch).await
+        self.0.0.stand_saved(epoch).await
     }
 
     /// Goes on as if it had not stood still.
     pub fn go_on(&self) {
-        self.user.0.go_on();
+        self.0.0.go_on();
     }
 
-    /// Another process goes on with it: nothing is read or sent here any more, and clients are told nothing.
+    /// Another process goes on with it: nothing is read or sent here any more, and peers are told nothing.
     pub fn vanish(&self) {
-        self.user.0.vanish();
+        self.0.0.vanish();
+    }
+}
+
+impl PocListener {
+    /// What has its socket: the connections of its clients, too.
+    pub fn end(&self) -> PocEnd {
+        PocEnd(Arc::clone(&self.user))
     }
 }
 
 impl PocSocket {
-    /// The same as [`PocListener::stand`], for one that has a socket of its own, since it has
-    /// [connected](PocSocket::connect). One of a listener stands still with that.
-    ///
-    /// # Errors
-    /// The socket has failed, or there are no descriptors left.
-    pub async fn stand(&self, epoch: Instant) -> std::io::Result<(SavedEnd, OwnedFd)> {
-        self.shared().stand_saved(epoch).await
+    /// What has its socket: it alone, if it has [connected](PocSocket::connect), or else its listener.
+    pub fn end(&self) -> PocEnd {
+        PocEnd(Arc::clone(&self.user))
     }
+}
 
-    /// Goes on as if it had not stood still.
-    pub fn go_on(&self) {
-        self.shared().go_on();
-    }
-
-    /// Another process goes on with it: nothing is read or sent here any more, and its peer is told nothing.
-    pub fn vanish(&self) {
-        self.shared().vanish();
+impl Detached {
+    /// What has its socket, as [`PocSocket::end`].
+    pub fn end(&self) -> PocEnd {
+        PocEnd(Arc::clone(&self.user))
     }
 }
 
@@ -160,6 +163,25 @@ impl Returning {
         let socket = socket.ok_or(unfit("it has no connection"))?;
         returning.end.begin();
         Ok(socket)
+    }
+
+    /// The connection of a client that is driven elsewhere, and that its driver has saved. Its number there is the same
+    /// as before; what comes for it is put into `inbox`.
+    ///
+    /// # Errors
+    /// That is no socket of UDP, or what was saved cannot be, or is no such client's.
+    pub fn detached_client(
+        options: Options,
+        saved: (&SavedEnd, OwnedFd),
+        epoch: Instant,
+        (connection, inbox): (&SavedConnection, Inbox),
+    ) -> Result<(Detached, NetworkPath), OpenError> {
+        let mut returning = Self::new(options, None, saved, epoch)?;
+        let number = returning.driven.keys().next().copied().ok_or(unfit("it has no connection"))?;
+        let restored = returning.restorer().restore(connection)?;
+        let detached = returning.detached(number, restored, inbox)?;
+        returning.end.begin();
+        Ok(detached)
     }
 
     fn new(

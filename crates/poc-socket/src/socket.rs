@@ -167,7 +167,7 @@ impl Asking {
 
 /// One end of a connection.
 pub struct PocSocket {
-    user: Arc<User>,
+    pub(crate) user: Arc<User>,
     handle: Handle,
     waits: Arc<Waits>,
     service: Service,

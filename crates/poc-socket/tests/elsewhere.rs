@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use outflow_media::Time;
+use outflow_petri::service::Request;
 use outflow_poc::connection::{Event, Worth};
 use outflow_poc::endpoint::deliver;
 use outflow_poc::packet::Code;
@@ -66,6 +67,12 @@ impl Elsewhere {
     }
 }
 
+/// Without keys, and with one.
+fn securities() -> [Security; 2] {
+    let keys = "shared:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+    [Security::Plain, Security::Keys(Arc::new(keys.parse().expect("a key")))]
+}
+
 async fn pair() -> (PocListener, PocSocket, Elsewhere) {
     pair_with(Options::new(Security::Plain)).await
 }
@@ -76,21 +83,25 @@ async fn pair_with(options: Options) -> (PocListener, PocSocket, Elsewhere) {
     let epoch = Instant::now();
     std::thread::sleep(Duration::from_millis(30));
     let listener = PocListener::bind(here, options.clone()).expect("a port");
-    let (socket, client) = connected(&listener, &options).await;
+    let (socket, client) = connected(&listener, &options, playing()).await;
     let (inbox, parcels) = inbox(16, Arc::new(|| ()));
     let (detached, way) = socket.detach(inbox, NUMBER, epoch).expect("it is there");
     assert_eq!((way.peer.port(), way.own), (client.local_addr().port(), None));
     (listener, client, Elsewhere { epoch, detached, way, parcels, outbox: Outbox::default() })
 }
 
+/// What is asked for by most.
+fn playing() -> Request {
+    media::to_receive("/cam", Form::Ts, None)
+}
+
 /// Both ends of another connection.
-async fn connected(listener: &PocListener, options: &Options) -> (PocSocket, PocSocket) {
+async fn connected(listener: &PocListener, options: &Options, request: Request) -> (PocSocket, PocSocket) {
     let (at, options) = (listener.local_addr(), options.clone());
-    let request = media::to_receive("/cam", Form::Ts, None);
+    let flow = request.to_client.is_some().then(|| media::stream(Duration::from_secs(5)));
     let connecting = tokio::spawn(async move { PocSocket::connect(at, request, &options).await });
-    let flow = media::stream(Duration::from_secs(5));
     let asking = tokio::time::timeout(PATIENCE, listener.accept()).await.expect("in time").expect("a client");
-    let socket = asking.answer(Some(&flow)).expect("a service");
+    let socket = asking.answer(flow.as_ref()).expect("a service");
     (socket, connecting.await.expect("no panic").expect("a connection"))
 }
 
@@ -128,10 +139,10 @@ async fn handed_over(
     elsewhere: Elsewhere,
 ) -> (PocListener, Elsewhere) {
     let epoch = elsewhere.epoch;
-    let (saved, socket) = listener.stand(epoch).await.expect("the socket lives");
+    let (saved, socket) = listener.end().stand(epoch).await.expect("the socket lives");
     let connection = elsewhere.detached.connection().save().expect("small flows");
     let bytes = minicbor::to_vec((&saved, &connection)).expect("memory takes all that is written to it");
-    listener.vanish();
+    listener.end().vanish();
     drop((listener, elsewhere));
     let (again, connection): (SavedEnd, SavedConnection) =
         minicbor::decode(&bytes).expect("it was just written");
@@ -149,12 +160,10 @@ async fn handed_over(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_do_not_see_that_another_process_goes_on() {
-    let keys = "shared:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
-    let keys = Security::Keys(Arc::new(keys.parse().expect("a key")));
-    for security in [Security::Plain, keys] {
+    for security in securities() {
         let options = Options::new(security);
         let (mut listener, client, mut elsewhere) = pair_with(options.clone()).await;
-        let here = connected(&listener, &options).await;
+        let here = connected(&listener, &options, playing()).await;
         let (hearing, other) = (tokio::spawn(async move { heard(&client).await }), here.1);
         let other = tokio::spawn(async move { heard(&other).await });
         for part in 1..=4 {
@@ -168,7 +177,7 @@ async fn clients_do_not_see_that_another_process_goes_on() {
         assert_eq!(ended, (0, Code(71), "it went on without you".to_owned()), "it was with the listener");
         assert!(matches!(here.0.event().await, Event::Closed(_)), "the process before is told, too");
         // What comes now is served at the same place.
-        drop(connected(&listener, &options).await);
+        drop(connected(&listener, &options, playing()).await);
         let now = Time::ZERO + elsewhere.epoch.elapsed();
         let (own, connection) = elsewhere.detached.at(now);
         connection.close(own, Code(70), "that was all");
@@ -178,18 +187,65 @@ async fn clients_do_not_see_that_another_process_goes_on() {
     }
 }
 
+/// The end of a client that goes on, as [`handed_over`]. It needs no keys: the connection has its own.
+async fn client_handed_over(elsewhere: Elsewhere) -> Elsewhere {
+    let (epoch, end) = (elsewhere.epoch, elsewhere.detached.end());
+    let (saved, socket) = end.stand(epoch).await.expect("the socket lives");
+    let connection = elsewhere.detached.connection().save().expect("small flows");
+    let bytes = minicbor::to_vec((&saved, &connection)).expect("memory takes all that is written to it");
+    end.vanish();
+    drop(elsewhere);
+    let (saved, connection): (SavedEnd, SavedConnection) =
+        minicbor::decode(&bytes).expect("it was just written");
+    let (inbox, parcels) = inbox(16, Arc::new(|| ()));
+    let options = Options::new(Security::Plain);
+    let its = (&connection, inbox);
+    let returned = Returning::detached_client(options, (&saved, socket), epoch, its);
+    let (detached, way) = returned.expect("it was just saved");
+    Elsewhere { epoch, detached, way, parcels, outbox: Outbox::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_does_not_see_that_another_process_goes_on_with_its_client() {
+    for security in securities() {
+        let (epoch, options) = (Instant::now(), Options::new(security));
+        let listener = PocListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), options.clone());
+        let listener = listener.expect("a port");
+        let (server, client) =
+            connected(&listener, &options, media::to_send("/cam", Form::Ts, PATIENCE)).await;
+        let (inbox, parcels) = inbox(16, Arc::new(|| ()));
+        let (detached, way) = client.detach(inbox, NUMBER, epoch).expect("it is there");
+        let mut elsewhere = Elsewhere { epoch, detached, way, parcels, outbox: Outbox::default() };
+        let from = server.peer_addr();
+        let hearing = tokio::spawn(async move { (heard(&server).await, server.peer_addr()) });
+        for part in 1..=4 {
+            let some = |it: &Detached| it.connection().outgoing_counts().delivered >= part * UNITS / 5;
+            tokio::time::timeout(PATIENCE, elsewhere.run_until(some)).await.expect("in time");
+            elsewhere = client_handed_over(elsewhere).await;
+        }
+        let all = |it: &Detached| it.connection().outgoing_counts().delivered == UNITS;
+        tokio::time::timeout(PATIENCE, elsewhere.run_until(all)).await.expect("in time");
+        let now = Time::ZERO + elsewhere.epoch.elapsed();
+        let (own, connection) = elsewhere.detached.at(now);
+        connection.close(own, Code(70), "that was all");
+        drop(elsewhere);
+        let heard = hearing.await.expect("no panic");
+        assert_eq!(heard, ((UNITS, Code(70), "that was all".to_owned()), from));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_that_stood_still_goes_on_and_nothing_was_lost() {
     let (listener, client, mut elsewhere) = pair().await;
-    let (socket, other) = connected(&listener, &Options::new(Security::Plain)).await;
-    listener.stand(elsewhere.epoch).await.expect("the socket lives");
+    let (socket, other) = connected(&listener, &Options::new(Security::Plain), playing()).await;
+    listener.end().stand(elsewhere.epoch).await.expect("the socket lives");
     let (sent, late) = (socket.send("while it stands").await, connected_late(listener.local_addr()));
     assert_eq!(sent, Ok(0));
     // Its driver does not stand still, and hears nothing.
     elsewhere.turn();
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(elsewhere.parcels.take().is_none() && other.try_event().is_none());
-    listener.go_on();
+    listener.end().go_on();
     let unit = tokio::time::timeout(PATIENCE, other.recv()).await.expect("in time").expect("it is open");
     assert_eq!(unit.1, "while it stands");
     let asking = tokio::time::timeout(PATIENCE, listener.accept()).await.expect("in time").expect("a client");

@@ -64,8 +64,8 @@ impl Pair {
 
     /// As another process would go on with the client.
     async fn client_elsewhere(mut self) -> Self {
-        let (saved, socket) = self.client.stand(self.epoch).await.expect("the socket lives");
-        self.client.vanish();
+        let (saved, socket) = self.client.end().stand(self.epoch).await.expect("the socket lives");
+        self.client.end().vanish();
         let saved = written(&saved);
         let client = Returning::client(self.options.clone(), (&saved, socket), self.epoch);
         let client = client.expect("it was just saved");
@@ -76,9 +76,9 @@ impl Pair {
 
     /// As another process would go on with the listener.
     async fn server_elsewhere(mut self) -> Self {
-        let (saved, socket) = self.listener.stand(self.epoch).await.expect("the socket lives");
+        let (saved, socket) = self.listener.end().stand(self.epoch).await.expect("the socket lives");
         assert!(self.server.try_event().is_none(), "what was saved is not read");
-        self.listener.vanish();
+        self.listener.end().vanish();
         let saved = written(&saved);
         let returning = Returning::listener(self.options.clone(), (&saved, socket), self.epoch);
         let mut returning = returning.expect("it was just saved");
@@ -127,12 +127,12 @@ async fn one_that_stands_still_goes_on_here_if_no_other_does() {
     let mut pair = Pair::connect(Options::new(Security::Plain)).await;
     pair.send(3).await;
     pair.receive(1).await;
-    let _saved = pair.listener.stand(pair.epoch).await.expect("the socket lives");
+    let _saved = pair.listener.end().stand(pair.epoch).await.expect("the socket lives");
     assert!(timeout(Duration::from_millis(50), pair.server.recv()).await.is_err(), "it stands still");
-    pair.listener.go_on();
+    pair.listener.end().go_on();
     pair.receive(2).await;
-    let _saved = pair.client.stand(pair.epoch).await.expect("the socket lives");
-    pair.client.go_on();
+    let _saved = pair.client.end().stand(pair.epoch).await.expect("the socket lives");
+    pair.client.end().go_on();
     pair.send(2).await;
     pair.receive(2).await;
 }

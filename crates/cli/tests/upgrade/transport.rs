@@ -4,7 +4,7 @@
 use std::net::{TcpStream, UdpSocket};
 
 use super::pulled::Camera;
-use super::{Folder, PROGRAM, Sink, ask, end, wait_until};
+use super::{Folder, PROGRAM, Sink, answer, ask, end, wait_until};
 
 /// A relay, and where it listens for HTTP.
 struct Relay {
@@ -28,6 +28,13 @@ fn sent_to(place: &str) -> String {
     format!("[[sinks]]\nstream = \"cam\"\nto = \"{place}\"\n")
 }
 
+/// What publishes a relay's stream.
+fn publisher(relay: &Relay) -> String {
+    let stream = answer(&relay.http, "GET /api/v1/streams/cam", "").expect("it listens");
+    let peer = stream.split_once("POC from ").and_then(|(_, rest)| rest.split('"').next());
+    peer.unwrap_or_else(|| panic!("nothing is published: {stream}")).to_owned()
+}
+
 #[test]
 fn no_packet_is_missing_where_either_end_of_a_connection_goes_on_elsewhere() {
     let free = UdpSocket::bind("127.0.0.1:0").expect("a port");
@@ -41,10 +48,17 @@ fn no_packet_is_missing_where_either_end_of_a_connection_goes_on_elsewhere() {
     let publishes = publishes + &sent_to(&format!("poc://{at}/cam"));
     let first = Relay::start("rtp_ports = \"47640-47659\"", &publishes);
     sink.go_on("the start");
-    for (relay, what) in [(&middle, "where it is published and played"), (&last, "where it is pulled")] {
+    let connection = publisher(&middle);
+    let ends = [
+        (&middle, "where it is published and played"),
+        (&last, "where it is pulled"),
+        (&first, "that it is sent from"),
+    ];
+    for (relay, what) in ends {
         for upgrade in ["an upgrade", "another one"] {
             assert_eq!(ask(&relay.http, "POST /api/v1/upgrade"), Some(200));
             sink.go_on(&format!("{upgrade} {what}"));
+            assert_eq!(publisher(&middle), connection, "it is not the same after {upgrade} {what}");
         }
     }
     for relay in [first, last, middle] {

@@ -371,8 +371,10 @@ fn hand_on(control: &Control, parts: Vec<FrontPart>) {
         upgrade.kept().add_pulled(part);
     }
     for front in control.fronts().iter() {
-        if let Some(parts) = front.parts().and_then(|name| by_front.remove(name)) {
-            front.take(control.clone(), parts);
+        for name in front.parts() {
+            if let Some(parts) = by_front.remove(*name) {
+                front.take(control.clone(), name, parts);
+            }
         }
     }
     upgrade.open_configured(control);

@@ -1,5 +1,7 @@
-//! The listener, the players and the publishers go on in another process. Connections of all others, and those that are
-//! being opened, end: what they are for begins again.
+//! The listener, the players and the publishers go on in another process, and receivers that are connected to ([`sinks`]).
+//! Connections of all others, and those that are being opened, end: what they are for begins again.
+
+mod sinks;
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use outflow_control::{Control, Member, Part, Playing, Upgrade};
 use outflow_engine::message::{ControlError, PeerPath};
 use outflow_poc_socket::media::Form;
-use outflow_poc_socket::save::{Restored, Restorer, Returning, SavedDriven, SavedEnd};
-use outflow_poc_socket::{NetworkPath, PocListener};
+use outflow_poc_socket::save::{PocEnd, Restored, Restorer, Returning, SavedDriven, SavedEnd};
+use outflow_poc_socket::{Detached, NetworkPath, PocListener};
 
 use crate::codes::ENDED;
 use crate::options::options;
@@ -17,6 +19,7 @@ use crate::peer::PocPeer;
 use crate::publish::Publication;
 use crate::saved::{SavedPeer, SavedPublication};
 use crate::settings::Poc;
+pub(super) use sinks::{PARTS as SINKS, Taken as TakenSinks, take as take_sinks};
 
 /// What the parts of listeners are called.
 pub(super) const PARTS: &str = "poc";
@@ -45,23 +48,28 @@ impl Taken {
     }
 }
 
-/// Gives a listener to another process, if that goes on. Answers whether it does.
-pub(super) async fn give(listener: &PocListener, control: &Control, member: &mut Member) -> bool {
-    let part = match listener.stand(control.epoch()).await {
+/// Gives what has a socket to another process, if that goes on. Answers whether it does. `value` is what the front there
+/// has to know.
+pub(super) async fn give(
+    end: &PocEnd,
+    control: &Control,
+    member: &mut Member,
+    value: impl FnOnce(SavedEnd) -> Vec<u8>,
+) -> bool {
+    let part = match end.stand(control.epoch()).await {
         Ok((saved, socket)) => {
-            let value = minicbor::to_vec(saved).unwrap_or_default();
-            Some(Part { value, descriptors: vec![socket], ..Part::default() })
+            Some(Part { value: value(saved), descriptors: vec![socket], ..Part::default() })
         }
         Err(error) => {
-            tracing::warn!(%error, "clients of the partial-order transport have to connect again");
+            tracing::warn!(%error, "connections of the partial-order transport have to begin again");
             None
         }
     };
     let is_given = part.is_some();
     let is_gone = member.give(part).await;
     match is_gone && is_given {
-        true => listener.vanish(),
-        false => listener.go_on(),
+        true => end.vanish(),
+        false => end.go_on(),
     }
     is_gone
 }
@@ -163,14 +171,19 @@ fn publish_on(control: &Control, returning: &mut Returning, part: &Part) -> Opti
 /// Goes on with a player; none if the listener does not know it.
 fn go_on(control: &Control, returning: &mut Returning, (mut playing, restored, saved): Player) -> Option<()> {
     let (detached, way) = returning.detached(playing.id(), restored, playing.inbox()).ok()?;
-    let NetworkPath { udp, peer, own } = way;
-    let permit = control.door().admit(peer.ip());
-    playing.start_peer(Box::new(PocPeer::restore(detached, &saved)), PeerPath { udp, peer, own });
+    let permit = control.door().admit(way.peer.ip());
+    start(&playing, (detached, way), &saved);
     tokio::spawn(async move {
         playing.closed().await;
         drop(permit);
     });
     Some(())
+}
+
+/// A receiver is sent to, as its state machine has said.
+fn start(playing: &Playing, (detached, way): (Detached, NetworkPath), saved: &SavedPeer) {
+    let NetworkPath { udp, peer, own } = way;
+    playing.start_peer(Box::new(PocPeer::restore(detached, saved)), PeerPath { udp, peer, own });
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
 
 pub use codes::{NO_MEDIA, REFUSED, REVOKED, TAKEN_OVER};
+use handover::TakenSinks;
 use options::latency;
 pub use options::options;
 pub use resources::{Handler, Resources};
@@ -48,6 +49,8 @@ struct Transport;
 impl Front for Transport {
     fn listen(&self, control: Control) -> Started {
         Box::pin(async move {
+            // What is configured has been begun: what of the process before is not, ends.
+            control.shared::<TakenSinks>().end();
             let listener = server::listen(&control)?;
             let serve = |listener| Box::pin(serve(listener, control)) as Task<()>;
             Ok(listener.map(serve).into_iter().collect())
@@ -62,12 +65,15 @@ impl Front for Transport {
         Box::pin(outflow_front_pull::pull(control, stream, config, ask))
     }
 
-    fn parts(&self) -> Option<&'static str> {
-        Some(handover::PARTS)
+    fn parts(&self) -> &'static [&'static str] {
+        &[handover::PARTS, handover::SINKS]
     }
 
-    fn take(&self, control: Control, parts: Vec<Part>) {
-        handover::take(&control, parts);
+    fn take(&self, control: Control, name: &'static str, parts: Vec<Part>) {
+        match name {
+            handover::SINKS => handover::take_sinks(&control, parts),
+            _ => handover::take(&control, parts),
+        }
     }
 
     fn push(&self, control: Control, push: PushOptions) -> Task<()> {

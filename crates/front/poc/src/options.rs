@@ -31,6 +31,11 @@ pub fn options(config: &Poc, url: Option<&PocUrl>) -> Result<Options, ControlErr
             Security::Keys(Arc::new(text.parse::<Keys>().map_err(|error| wrong(&error))?))
         }
     };
+    Ok(options_with(config, security))
+}
+
+/// How connections are to be, by their keys.
+pub(crate) fn options_with(config: &Poc, security: Security) -> Options {
     let mut options = Options::new(security);
     let congestion = &mut options.settings.connection.congestion;
     if let Some(rate) = config.min_rate {
@@ -39,7 +44,7 @@ pub fn options(config: &Poc, url: Option<&PocUrl>) -> Result<Options, ControlErr
     if let Some(rate) = config.max_rate {
         congestion.max_bps = rate.0;
     }
-    Ok(options)
+    options
 }
 
 /// For how long packets are sent again, to the other end at this address.

@@ -14,7 +14,7 @@ use outflow_rtp::sdp;
 
 use crate::codes::{self, ENDED};
 use crate::handover::PARTS;
-use crate::saved::SavedPublication;
+use crate::saved::{SavedPublication, encode};
 
 /// A stream that a client sends, as it is published.
 pub(super) struct Publication {
@@ -64,8 +64,7 @@ impl Publication {
                 () = member.asked() => {
                     // What has come and was not read is the listener's to say.
                     let saved = SavedPublication { number: socket.number(), is_rtp: form == Form::Rtp };
-                    let value = saved.encode();
-                    let part = Part { value, turn: Some(publisher.id()), ..Part::default() };
+                    let part = Part { value: encode(&saved), turn: Some(publisher.id()), ..Part::default() };
                     match member.give(Some(part)).await {
                         true => return Ok(()),
                         false => continue,

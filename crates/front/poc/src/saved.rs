@@ -1,8 +1,9 @@
-//! What a receiver's state machine is to another process, and a publisher's task. Numbers of fields are never given to
-//! something else.
+//! What a receiver's state machine is to another process, and the tasks of publishers and of receivers that are connected
+//! to. Numbers of fields are never given to something else.
 
 use minicbor::{Decode, Encode};
 use outflow_poc::save::SavedConnection;
+use outflow_poc_socket::save::SavedEnd;
 
 /// The state machine.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -60,10 +61,25 @@ pub(super) struct SavedPublication {
     pub(super) is_rtp: bool,
 }
 
-impl SavedPublication {
-    /// As it is handed over.
-    pub(super) fn encode(self) -> Vec<u8> {
-        // Nothing that is written to memory fails.
-        minicbor::to_vec(self).unwrap_or_default()
-    }
+/// A receiver that is connected to, beside its state machine.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub(super) struct SavedSink {
+    #[n(0)]
+    pub(super) name: String,
+    /// The stream that it gets.
+    #[n(1)]
+    pub(super) stream: String,
+    /// Its address, without secrets.
+    #[n(2)]
+    pub(super) to: String,
+    /// What has the socket.
+    #[n(3)]
+    pub(super) end: SavedEnd,
+}
+
+/// As it is handed over.
+pub(super) fn encode(value: &impl Encode<()>) -> Vec<u8> {
+    // Nothing that is written to memory fails.
+    minicbor::to_vec(value).unwrap_or_default()
 }

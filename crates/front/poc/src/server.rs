@@ -13,6 +13,7 @@ use crate::codes::REFUSED;
 use crate::handover::{PARTS, Taken, give};
 use crate::options::options;
 use crate::resources::Resources;
+use crate::saved::encode;
 use crate::settings::{NAME, Poc};
 
 /// Opens the server, if there is to be one.
@@ -39,13 +40,13 @@ pub(super) fn listen(control: &Control) -> Result<Option<PocListener>, ControlEr
 
 /// Answers all that ask, until the socket fails or another process goes on.
 pub async fn serve(listener: PocListener, control: Control) {
-    let mut member = control.shared::<Upgrade>().join(PARTS);
+    let (end, mut member) = (listener.end(), control.shared::<Upgrade>().join(PARTS));
     // What players acknowledge comes here, and media waits for that.
     member.brings_media();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = member.asked() => match give(&listener, &control, &mut member).await {
+            () = member.asked() => match give(&end, &control, &mut member, |saved| encode(&saved)).await {
                 // Nothing is left to be done here: the relay ends when it has said all that it has to.
                 true => return std::future::pending().await,
                 false => continue,
@@ -116,13 +117,16 @@ async fn play(control: &Control, asking: Asking, wish: ServiceRequest, grant: &G
             description(control, &wish.request.stream, &wish.request.selection, wish.form).await?;
         Ok::<_, ControlError>((described, control.play(grant, receiver, send::delivery(wish.form)).await?))
     };
-    let (described, playing) = match opened.await {
+    let (described, mut playing) = match opened.await {
         Ok(opened) => opened,
         Err(error) => return Err(refuse(asking, &error)),
     };
     let latency = control.config().section::<Poc>().latency;
     let socket = asking.answer(Some(&media::stream(latency))).map_err(|error| error.to_string())?;
-    Media { form: wish.form, described, latency }.send(control.epoch(), socket, playing).await;
+    let media = Media { form: wish.form, described, latency };
+    if media.begin(control.epoch(), socket, &mut playing).await.is_ok() {
+        playing.closed().await;
+    }
     Ok(())
 }
 

@@ -69,11 +69,11 @@ impl Front for Rtsp {
         Box::pin(outflow_front_pull::pull(control, stream, config, |_, config| source::ask(config)))
     }
 
-    fn parts(&self) -> Option<&'static str> {
-        Some(PARTS)
+    fn parts(&self) -> &'static [&'static str] {
+        &[PARTS]
     }
 
-    fn take(&self, control: Control, parts: Vec<Part>) {
+    fn take(&self, control: Control, _name: &'static str, parts: Vec<Part>) {
         for part in parts {
             match Connection::restore(&control, part) {
                 Ok(mut connection) => {

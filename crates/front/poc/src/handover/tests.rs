@@ -55,9 +55,9 @@ fn bound() -> PocListener {
 
 /// As another process would go on: all that it has is these bytes, and a copy of the socket.
 async fn handed_over(listener: PocListener, driven: Driven, epoch: Instant) -> (PocListener, Driven) {
-    let (saved, socket) = listener.stand(epoch).await.expect("the socket lives");
+    let (saved, socket) = listener.end().stand(epoch).await.expect("the socket lives");
     let value = driven.peer.save().expect("it can go on");
-    listener.vanish();
+    listener.end().vanish();
     drop((listener, driven));
     let peer: SavedPeer = minicbor::decode(&value).expect("it was just written");
     let options = Options::new(Security::Plain);
