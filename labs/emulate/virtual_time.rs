@@ -24,12 +24,12 @@ pub(crate) struct Scenario {
 /// Too narrow, without and with a policy that knows what packets mean; and one that loses some.
 pub(crate) const SCENARIOS: [Scenario; 3] = [
     Scenario {
-        line: "400 kbit/s, 20 ms, buffer 20 kB",
-        table: "rate = '400 kbit/s'\ndelay = '20 ms'\nbuffer = '20 kB'\npolicy = 'shb'",
+        line: "600 kbit/s, 20 ms, buffer 20 kB",
+        table: "rate = '600 kbit/s'\ndelay = '20 ms'\nbuffer = '20 kB'\npolicy = 'shb'",
     },
     Scenario {
-        line: "400 kbit/s, 20 ms, buffer 20 kB, policy elastic",
-        table: "rate = '400 kbit/s'\ndelay = '20 ms'\nbuffer = '20 kB'\npolicy = 'elastic'",
+        line: "600 kbit/s, 20 ms, buffer 20 kB, policy elastic",
+        table: "rate = '600 kbit/s'\ndelay = '20 ms'\nbuffer = '20 kB'\npolicy = 'elastic'",
     },
     Scenario { line: "20 ms, loss 2 %", table: "delay = '20 ms'\nimpairments = { loss = '2 %' }" },
 ];
