@@ -40,7 +40,7 @@ enum Command {
     Check(check::Check),
     Elements(elements::Elements),
     Element(element::Element),
-    Emulate(emulate::Emulate),
+    Emulate(Box<emulate::Emulate>),
     Graph(graph::Graph),
     Poc(poc::Poc),
     Sim(sim::Sim),
