@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use outflow_link::{ApplicationId, FlowId, Medium};
 use outflow_media::{Tag, Time};
 use outflow_rtp::sdp::MediaDescription;
@@ -43,16 +42,16 @@ impl Flows {
         &mut self,
         now: Time,
         (path, way): (usize, &[usize]),
-        (looked, packet): (&Looked, &Bytes),
+        (looked, packet): (&Looked, &[u8]),
         described: &[MediaDescription],
         links: &mut Links<T>,
     ) -> (u32, Tag) {
         let slot = self.find(now, (path, way), looked, described, links);
         let Flow { contents, medium, seen, travels, ids, .. } = &mut self.flows[slot];
         (*seen, *travels) = (now, *travels + 1);
-        let payload = looked.datagram.map_or_else(Bytes::new, |(from, to)| packet.slice(from..to));
+        let payload = looked.datagram.and_then(|(from, to)| packet.get(from..to)).unwrap_or_default();
         let was_looked_at = contents.is_looked_at();
-        let tag = contents.tag(&payload);
+        let tag = contents.tag(payload);
         self.looked_at -= usize::from(was_looked_at && !contents.is_looked_at());
         if contents.medium() != *medium {
             *medium = contents.medium();

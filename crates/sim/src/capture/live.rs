@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use bytes::Bytes;
 use outflow_link::Medium;
 use outflow_media::Tag;
 use outflow_rtp::sdp::MediaDescription;
@@ -25,8 +24,8 @@ pub struct LiveFlow {
     tagger: Tagger,
     /// What says what may be in it.
     described: Vec<MediaDescription>,
-    /// While it is not known what it is: what has come.
-    looked_at: Option<Vec<Bytes>>,
+    /// While it is not known what it is: copies of what has come, so that nothing larger is kept for it.
+    looked_at: Option<Vec<Vec<u8>>>,
 }
 
 impl LiveFlow {
@@ -52,13 +51,13 @@ impl LiveFlow {
     }
 
     /// The tag of its next datagram.
-    pub fn tag(&mut self, payload: &Bytes) -> Tag {
+    pub fn tag(&mut self, payload: &[u8]) -> Tag {
         if let Some(looked_at) = &mut self.looked_at {
             if looked_at.is_empty() && !classify::may_be_media(payload) {
                 self.looked_at = None;
                 return self.tagger.tag(&self.class, payload);
             }
-            looked_at.push(payload.clone());
+            looked_at.push(payload.to_vec());
             let count = looked_at.len();
             if count >= LOOK_AFTER && count.is_power_of_two() {
                 return self.look(payload);
@@ -88,7 +87,7 @@ impl LiveFlow {
     }
 
     /// Looks at what has come so far. The newest of it is tagged as what it was found to be.
-    fn look(&mut self, newest: &Bytes) -> Tag {
+    fn look(&mut self, newest: &[u8]) -> Tag {
         let Some(looked_at) = self.looked_at.take() else { return self.tagger.tag(&self.class, newest) };
         let packets: Vec<_> = looked_at
             .iter()
