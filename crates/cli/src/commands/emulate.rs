@@ -55,7 +55,7 @@ pub(crate) struct Emulate {
     #[arg(long)]
     json: bool,
     /// The program and its arguments
-    #[arg(value_name = "COMMAND", last = true, conflicts_with = "file")]
+    #[arg(value_name = "COMMAND", last = true, requires = "link")]
     command: Vec<String>,
 }
 

@@ -38,6 +38,21 @@ fn every_argument_is_explained() {
     }
 }
 
+/// A line as a shell takes it apart: at white space, but not between quotes.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
+    for char in line.chars() {
+        match char {
+            '\'' => is_quoted = !is_quoted,
+            char if char.is_whitespace() && !is_quoted => words.push(core::mem::take(&mut word)),
+            char => word.push(char),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
 #[test]
 fn the_examples_in_the_help_are_accepted() {
     for (name, help) in helps() {
@@ -45,8 +60,9 @@ fn the_examples_in_the_help_are_accepted() {
         let mut found = 0;
         for example in examples {
             // What the shell would take away: redirections, pipes.
-            let words = example.split_whitespace().take_while(|word| !["<", ">", "|"].contains(word));
-            let words = std::iter::once("outflow").chain(words.map(|word| word.trim_matches('\'')));
+            let words =
+                words(example).into_iter().take_while(|word| !["<", ">", "|"].contains(&word.as_str()));
+            let words = std::iter::once("outflow".to_owned()).chain(words);
             Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{name}: {example}: {error}"));
             found += 1;
         }
