@@ -32,6 +32,9 @@ const LOOK_AFTER: Duration = Duration::from_millis(100);
 /// How long programs have to end when they are told to. Then they are ended.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
+/// How long is waited for packets that are on their way when the programs have ended.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(5);
+
 /// Bytes that packets are put into, one behind the other.
 const BLOCK: usize = 256 * 1024;
 
@@ -145,7 +148,7 @@ impl Live {
     pub fn run(&mut self, stop: &Arc<AtomicBool>, lasts: Option<Duration>) -> Result<Report, LiveError> {
         // A wait ends when it is over, not up to 50 µs later.
         let _as_before = nix::sys::prctl::set_timerslack(1);
-        let mut told: Option<Instant> = None;
+        let (mut told, mut ended): (Option<Instant>, Option<Instant>) = (None, None);
         loop {
             self.wait().map_err(failed("cannot wait for packets"))?;
             self.pass();
@@ -154,7 +157,11 @@ impl Live {
             }
             self.pass();
             if self.have_ended() {
-                return Ok(self.emulation.report());
+                // What they have sent last still arrives.
+                let ended = *ended.get_or_insert_with(Instant::now);
+                if self.emulation.held() == 0 || ended.elapsed() > ARRIVES_WITHIN {
+                    return Ok(self.emulation.report());
+                }
             }
             let is_over = lasts.is_some_and(|lasts| self.began.elapsed() >= lasts);
             if told.is_none() && (is_over || stop.load(Ordering::Relaxed)) {
