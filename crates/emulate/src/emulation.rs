@@ -178,7 +178,7 @@ impl Emulation {
                 continue;
             }
             self.paths.held += 1;
-            let way = (path, self.paths.ways[path].links.as_slice());
+            let way = (path, self.paths.ways.as_slice());
             let (flows, described) = (&mut self.paths.flows, &self.network.described);
             let (flow, tag) = flows.set_out(now, way, (&looked, &packet), described, &mut self.links);
             let item = Parcel { packet: packet.clone(), path: path as u16, hops: 0, flow };

@@ -6,7 +6,7 @@ use outflow_link::{ApplicationId, FlowId, Medium};
 use outflow_media::{Tag, Time};
 use outflow_rtp::sdp::MediaDescription;
 use outflow_sim::capture::LiveFlow;
-use outflow_sim::network::Links;
+use outflow_sim::network::{Links, Way};
 use slab::Slab;
 
 use crate::key::{Key, Looked};
@@ -16,7 +16,6 @@ use crate::limits::{FLOWS_MAX, LOOKED_AT_FLOWS_MAX};
 #[derive(Debug)]
 struct Flow {
     at: (usize, Option<Key>),
-    way: Vec<usize>,
     /// Its number at each link of its path; none where there is no buffer.
     ids: Vec<Option<FlowId>>,
     contents: LiveFlow,
@@ -37,16 +36,16 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
-    /// A packet of a path sets out: its flow, and what it means. `links` are those of the path.
+    /// A packet of one of the paths sets out: its flow, and what it means.
     pub(crate) fn set_out<T: Clone>(
         &mut self,
         now: Time,
-        (path, way): (usize, &[usize]),
+        (path, ways): (usize, &[Way]),
         (looked, packet): (&Looked, &[u8]),
         described: &[MediaDescription],
         links: &mut Links<T>,
     ) -> (u32, Tag) {
-        let slot = self.find(now, (path, way), looked, described, links);
+        let slot = self.find(now, (path, ways), looked, described, links);
         let Flow { contents, medium, seen, travels, ids, .. } = &mut self.flows[slot];
         (*seen, *travels) = (now, *travels + 1);
         let payload = looked.datagram.and_then(|(from, to)| packet.get(from..to)).unwrap_or_default();
@@ -56,8 +55,8 @@ impl Flows {
         if contents.medium() != *medium {
             *medium = contents.medium();
             // What waits goes on as it would have.
-            leave(links, way, ids);
-            *ids = enter(links, way, *medium);
+            leave(links, &ways[path], ids);
+            *ids = enter(links, &ways[path], *medium);
         }
         (slot as u32, tag)
     }
@@ -65,7 +64,7 @@ impl Flows {
     fn find<T: Clone>(
         &mut self,
         now: Time,
-        (path, way): (usize, &[usize]),
+        (path, ways): (usize, &[Way]),
         looked: &Looked,
         described: &[MediaDescription],
         links: &mut Links<T>,
@@ -74,7 +73,7 @@ impl Flows {
         if let Some(slot) = self.known.get(&at) {
             return *slot;
         }
-        if self.flows.len() >= FLOWS_MAX && !self.forget_oldest(links) {
+        if self.flows.len() >= FLOWS_MAX && !self.forget_oldest(ways, links) {
             at.1 = None;
             if let Some(slot) = self.known.get(&at) {
                 return *slot;
@@ -87,16 +86,15 @@ impl Flows {
             true => LiveFlow::new(looked.key.source, looked.key.destination, described),
             false => LiveFlow::data(),
         };
-        let ids = enter(links, way, Medium::Data);
-        let way = way.to_vec();
-        let flow = Flow { at, way, ids, contents, medium: Medium::Data, seen: now, travels: 0 };
+        let ids = enter(links, &ways[path], Medium::Data);
+        let flow = Flow { at, ids, contents, medium: Medium::Data, seen: now, travels: 0 };
         let slot = self.flows.insert(flow);
         self.known.insert(at, slot);
         slot
     }
 
     /// Forgets the flow that was silent longest, of those that have nothing on its way. Whether there is one.
-    fn forget_oldest<T: Clone>(&mut self, links: &mut Links<T>) -> bool {
+    fn forget_oldest<T: Clone>(&mut self, ways: &[Way], links: &mut Links<T>) -> bool {
         let silent = self.flows.iter().filter(|(_, flow)| flow.travels == 0);
         let Some(oldest) = silent.min_by_key(|(_, flow)| flow.seen).map(|(slot, _)| slot) else {
             return false;
@@ -104,7 +102,7 @@ impl Flows {
         let flow = self.flows.remove(oldest);
         self.known.remove(&flow.at);
         self.looked_at -= usize::from(flow.contents.is_looked_at());
-        leave(links, &flow.way, &flow.ids);
+        leave(links, &ways[flow.at.0], &flow.ids);
         true
     }
 
@@ -127,12 +125,12 @@ impl Flows {
     }
 }
 
-fn enter<T: Clone>(links: &mut Links<T>, way: &[usize], medium: Medium) -> Vec<Option<FlowId>> {
-    way.iter().map(|link| links.add_flow(*link, ApplicationId::of(medium, 0), 0)).collect()
+fn enter<T: Clone>(links: &mut Links<T>, way: &Way, medium: Medium) -> Vec<Option<FlowId>> {
+    way.links.iter().map(|link| links.add_flow(*link, ApplicationId::of(medium, 0), 0)).collect()
 }
 
-fn leave<T: Clone>(links: &mut Links<T>, way: &[usize], ids: &[Option<FlowId>]) {
-    for (link, id) in way.iter().zip(ids) {
+fn leave<T: Clone>(links: &mut Links<T>, way: &Way, ids: &[Option<FlowId>]) {
+    for (link, id) in way.links.iter().zip(ids) {
         if let Some(id) = id {
             links.remove_flow(*link, *id);
         }

@@ -193,8 +193,20 @@ impl Live {
         let all = devices.chain(running.map(|program| program.ends.as_fd()));
         let mut all: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         match poll(&mut all, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        if all[self.spaces.len()..].iter().any(|end| !end.revents().is_empty()) {
+            self.reap();
+        }
+        Ok(())
+    }
+
+    /// Takes the statuses of programs that have ended.
+    fn reap(&mut self) {
+        for program in &mut self.programs {
+            program.status = program.status.or_else(|| program.child.try_wait().ok().flatten());
         }
     }
 
@@ -223,10 +235,7 @@ impl Live {
     }
 
     /// Whether all programs have ended.
-    fn have_ended(&mut self) -> bool {
-        for program in &mut self.programs {
-            program.status = program.status.or_else(|| program.child.try_wait().ok().flatten());
-        }
+    fn have_ended(&self) -> bool {
         self.programs.iter().all(|program| program.status.is_some())
     }
 }

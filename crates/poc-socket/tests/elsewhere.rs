@@ -117,10 +117,8 @@ async fn heard(client: &PocSocket) -> (u64, Code, String) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_connection_is_driven_elsewhere_and_ended_with_its_reason() {
-    let (_listener, client, mut elsewhere) = pair().await;
-    let hearing = tokio::spawn(async move { heard(&client).await });
+/// Ends a connection once all has been delivered.
+async fn end(mut elsewhere: Elsewhere) {
     let all = |detached: &Detached| detached.connection().outgoing_counts().delivered == UNITS;
     tokio::time::timeout(PATIENCE, elsewhere.run_until(all)).await.expect("in time");
     let now = Time::ZERO + elsewhere.epoch.elapsed();
@@ -128,6 +126,13 @@ async fn a_connection_is_driven_elsewhere_and_ended_with_its_reason() {
     connection.close(own, Code(70), "that was all");
     // Nothing is sent here any more: the driver of the socket says it.
     drop(elsewhere);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_is_driven_elsewhere_and_ended_with_its_reason() {
+    let (_listener, client, elsewhere) = pair().await;
+    let hearing = tokio::spawn(async move { heard(&client).await });
+    end(elsewhere).await;
     let heard = hearing.await.expect("no panic");
     assert_eq!(heard, (UNITS, Code(70), "that was all".to_owned()));
 }
@@ -223,12 +228,7 @@ async fn a_server_does_not_see_that_another_process_goes_on_with_its_client() {
             tokio::time::timeout(PATIENCE, elsewhere.run_until(some)).await.expect("in time");
             elsewhere = client_handed_over(elsewhere).await;
         }
-        let all = |it: &Detached| it.connection().outgoing_counts().delivered == UNITS;
-        tokio::time::timeout(PATIENCE, elsewhere.run_until(all)).await.expect("in time");
-        let now = Time::ZERO + elsewhere.epoch.elapsed();
-        let (own, connection) = elsewhere.detached.at(now);
-        connection.close(own, Code(70), "that was all");
-        drop(elsewhere);
+        end(elsewhere).await;
         let heard = hearing.await.expect("no panic");
         assert_eq!(heard, ((UNITS, Code(70), "that was all".to_owned()), from));
     }

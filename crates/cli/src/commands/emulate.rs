@@ -19,9 +19,9 @@ const TEXT_BYTES_MAX: u64 = 1 << 20;
 
 /// Runs programs behind links with a rate, a delay and losses
 ///
-/// With --link, a program runs in a network namespace of its own. This machine is at EMULATE_HERE from there, as 10.213.0.1 (and
-/// fd6f:7574:666c::1); from here the program is at 10.213.0.2. What both send each other goes through links with the
-/// buffers, policies and impairments of `outflow sim`, by the same code.
+/// With --link, a program runs in a network namespace of its own. This machine is at EMULATE_HERE from there, as
+/// 10.213.0.1 (and fd6f:7574:666c::1); from here the program is at 10.213.0.2. What both send each other goes through
+/// links with the buffers, policies and impairments of `outflow sim`, by the same code.
 ///
 /// FILE is a network as `outflow sim` takes it, with ends at which programs run, each in a network namespace of its own,
 /// and paths between them.

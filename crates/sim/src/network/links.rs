@@ -126,16 +126,6 @@ impl<T: Clone> Links<T> {
         Ok(())
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.hops.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.hops.is_empty()
-    }
-
     /// A flow that goes through a link; `None` if that takes everything at once.
     pub fn add_flow(
         &mut self,
@@ -151,13 +141,6 @@ impl<T: Clone> Links<T> {
         if let Some(link) = &mut self.hops[link].link {
             link.remove_flow(flow);
         }
-    }
-
-    /// Bytes and packets that wait at a link, and packets that travel behind it.
-    pub fn holds(&self, link: usize) -> (usize, usize, usize) {
-        let hop = &self.hops[link];
-        let (bytes, packets) = hop.link.as_ref().map_or((0, 0), Link::waiting);
-        (bytes, packets, hop.travelling.len())
     }
 
     /// A packet comes to the next link of its way, or to its end.
