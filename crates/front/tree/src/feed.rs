@@ -331,12 +331,17 @@ impl Feeding {
     async fn begin(&self, parent: &Parent) -> Result<Coming, Failure> {
         let level = *self.levels.borrow();
         let (url, options) = self.asked(parent.at, level)?;
-        if self.control.config().section::<Tree>().transport == TreeTransport::Multicast {
+        if self.is_by_multicast() {
             return self.begin_grouped(parent, options, level).await;
         }
         let mut subscription = subscribe(&url, options).await?;
         subscription.ask_level(level.number())?;
         Ok(Coming::of(ParentPath::Alone(Box::new(subscription)), parent, level))
+    }
+
+    /// Whether the stream is to come by a group.
+    fn is_by_multicast(&self) -> bool {
+        self.control.config().section::<Tree>().transport == TreeTransport::Multicast
     }
 
     /// How a relay is asked for the stream.

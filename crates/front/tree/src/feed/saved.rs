@@ -1,12 +1,16 @@
 //! A feed that goes on in another process: what its parent sends, and what of that was published.
 
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
 use minicbor::{Decode, Encode};
-use outflow_client::Subscription;
+use outflow_client::{Received, Subscription};
 use outflow_control::{Control, Part, Upgrade};
 use outflow_packet::Level;
 use outflow_routing::tree::RelayId;
 use tokio::sync::mpsc;
 
+use super::super::group::{Grouped, SavedGrouped};
 use super::super::input::{Input, Parent};
 use super::super::splice::{SavedSplice, Splice};
 use super::{Current, Feed, Feeding, ParentPath, Published, Turn};
@@ -32,6 +36,9 @@ struct SavedFeed {
     subscription: Vec<u8>,
     #[n(6)]
     splice: SavedSplice,
+    /// What is beside that which carries, where the stream comes by multicast.
+    #[n(7)]
+    group: Option<SavedGrouped>,
 }
 
 impl Feed {
@@ -46,15 +53,26 @@ impl Feed {
         let (level, at) = (Level::new(saved.level)?, saved.at.parse().ok()?);
         let (told, mut feeding) = Feeding::new(control.clone(), stream, level, inputs);
         let (url, options) = feeding.asked(at, level).ok()?;
-        let subscription = (&saved.subscription[..], part.descriptors);
-        let subscription = Subscription::restore(&url, options, subscription, control.epoch())?;
+        if saved.group.is_some() != feeding.is_by_multicast() {
+            return None;
+        }
+        let (subscription, epoch) = ((&saved.subscription[..], part.descriptors), control.epoch());
+        let subscription = match saved.group {
+            Some(group) => {
+                let (of, asked) = ((&saved.at[..], stream), (options, level.number()));
+                let its = (group, subscription);
+                let grouped = Grouped::restore(of, asked, feeding.shown.clone(), its, epoch)?;
+                ParentPath::Grouped(Box::new(grouped))
+            }
+            None => ParentPath::Alone(Box::new(Subscription::restore(&url, options, subscription, epoch)?)),
+        };
         let format = subscription.format().clone();
         let splice = Splice::restore(&format, saved.splice)?;
         saved.layers.into_iter().for_each(|layers| feeding.set_layers(layers));
         feeding.heard = publisher.take_feedback();
         feeding.published = Some(Published { publisher, splice });
         let parent = Parent { relay: RelayId(saved.relay), name: saved.name, at, turn: 0 };
-        let mut current = Current::new(ParentPath::Alone(Box::new(subscription)), format, parent);
+        let mut current = Current::new(subscription, format, parent);
         // Which relay is the parent from now on is found out while that sends.
         current.leave();
         let turn = Turn { current: Some(current), ..Turn::default() };
@@ -87,17 +105,15 @@ impl Feeding {
         true
     }
 
-    /// None if it has to begin again: by a group, or between two parents.
+    /// None if it has to begin again: between two parents.
     async fn save(&mut self, current: &mut Current) -> Option<Part> {
-        let Current { subscription: ParentPath::Alone(subscription), format, parent, .. } = current else {
-            return None;
-        };
-        for received in subscription.take_received().collect::<Vec<_>>() {
+        let Current { subscription, format, parent, .. } = current;
+        for received in subscription.take_received() {
             self.pass(received, format, parent).await.ok()?;
         }
         let Published { publisher, splice } = self.published.as_ref()?;
         let splice = splice.save()?;
-        let (subscription, descriptors) = subscription.save(self.control.epoch()).await?;
+        let (group, subscription, descriptors) = subscription.save(self.control.epoch()).await?;
         let saved = SavedFeed {
             relay: parent.relay.0,
             name: parent.name.clone(),
@@ -106,7 +122,32 @@ impl Feeding {
             layers: self.layers,
             subscription,
             splice,
+            group,
         };
         Some(Part { value: minicbor::to_vec(saved).ok()?, descriptors, turn: Some(publisher.id()) })
+    }
+}
+
+impl ParentPath {
+    /// What came and was not passed on yet, before another process goes on with it.
+    fn take_received(&mut self) -> Vec<Received> {
+        match self {
+            ParentPath::Alone(subscription) => subscription.take_received().collect(),
+            ParentPath::Grouped(grouped) => grouped.take_received(),
+        }
+    }
+
+    /// What another process needs to go on with it: of a group, the subscription, and its descriptors.
+    async fn save(&mut self, epoch: Instant) -> Option<(Option<SavedGrouped>, Vec<u8>, Vec<OwnedFd>)> {
+        match self {
+            ParentPath::Alone(alone) => {
+                let (subscription, descriptors) = alone.save(epoch).await?;
+                Some((None, subscription, descriptors))
+            }
+            ParentPath::Grouped(grouped) => {
+                let (group, subscription, descriptors) = grouped.save(epoch).await?;
+                Some((Some(group), subscription, descriptors))
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use minicbor::{Decode, Encode};
 use outflow_client::{Packet, Received};
 
 use super::super::limits::{GROUP_HELD_MAX, GROUP_KNOWN_MAX};
@@ -14,11 +15,15 @@ use super::super::mark::Mark;
 use super::super::splice::numbered;
 
 /// The newest packet that was passed on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Encode, Decode)]
+#[cbor(map)]
 struct Newest {
+    #[n(0)]
     mark: Mark,
     /// Its number as it came, and as it was passed on.
+    #[n(1)]
     number: u16,
+    #[n(2)]
     passed: u16,
 }
 
@@ -42,9 +47,52 @@ pub(super) struct Merge {
     held: VecDeque<(Mark, Packet)>,
 }
 
+/// What was passed on, as another process goes on from it.
+#[derive(Debug, Encode, Decode)]
+#[cbor(map)]
+pub(super) struct SavedMerge {
+    #[n(0)]
+    lines: Vec<SavedLine>,
+}
+
+#[derive(Debug, Encode, Decode)]
+#[cbor(map)]
+struct SavedLine {
+    #[n(0)]
+    newest: Option<Newest>,
+    /// The oldest first.
+    #[n(1)]
+    known: Vec<(Mark, u16)>,
+    #[n(2)]
+    raise: u16,
+}
+
 impl Merge {
     pub(super) fn new(has_headers: bool) -> Self {
         Merge { has_headers, ..Merge::default() }
+    }
+
+    /// What another process goes on from. What is held is not part of that: the way that it came by is opened again.
+    pub(super) fn save(&self) -> SavedMerge {
+        let line = |line: &Line| {
+            let known = line.order.iter().filter_map(|mark| Some((*mark, *line.known.get(mark)?)));
+            SavedLine { newest: line.newest, known: known.collect(), raise: line.raise }
+        };
+        SavedMerge { lines: self.lines.iter().map(line).collect() }
+    }
+
+    /// Goes on from what another process has passed on. None if that cannot be.
+    pub(super) fn restore(has_headers: bool, saved: SavedMerge) -> Option<Self> {
+        let is_bounded = |line: &SavedLine| line.known.len() <= GROUP_KNOWN_MAX;
+        if saved.lines.len() > usize::from(u8::MAX) + 1 || !saved.lines.iter().all(is_bounded) {
+            return None;
+        }
+        let line = |SavedLine { newest, known, raise }: SavedLine| {
+            let order = known.iter().map(|(mark, _)| *mark).collect();
+            Line { newest, known: known.into_iter().collect(), order, raise }
+        };
+        let lines = saved.lines.into_iter().map(line).collect();
+        Some(Merge { lines, ..Merge::new(has_headers) })
     }
 
     fn line(&mut self, track: u8) -> &mut Line {
@@ -287,6 +335,34 @@ mod tests {
             merge.hold(packet(0, number, what));
         }
         assert_eq!(changed(&mut merge), [(0, 4, 7), (0, 5, 8)]);
+    }
+
+    #[test]
+    fn another_process_goes_on_with_the_same_numbers_and_knows_what_was_passed_on() {
+        let mut merge = Merge::new(true);
+        carried(&mut merge, (10..20).map(|n| (0, n, u32::from(n))));
+        (15..22).for_each(|n| _ = merge.hold(packet(0, n + 100, u32::from(n))));
+        assert_eq!(changed(&mut merge), [(0, 20, 20), (0, 21, 21)]);
+        let bytes = minicbor::to_vec(merge.save()).expect("memory takes all that is written to it");
+        let saved = minicbor::decode(&bytes).expect("it was just written");
+        let mut merge = Merge::restore(true, saved).expect("it was just saved");
+        assert_eq!(carried(&mut merge, [(0, 122, 22)]), [(0, 22, 22)]);
+        // The other way takes over behind the very same packet.
+        assert!(merge.hold(packet(0, 12, 12)), "it was passed on before");
+        assert!(!merge.meets());
+        (18..25).for_each(|n| _ = merge.hold(packet(0, n, u32::from(n))));
+        assert!(merge.meets());
+        assert_eq!(changed(&mut merge), [(0, 23, 23), (0, 24, 24)]);
+    }
+
+    #[test]
+    fn what_no_process_would_say_is_not_taken() {
+        let mark = Mark::of(&packet(0, 1, 1), true);
+        let line = |known| SavedLine { newest: None, known: vec![(mark, 1); known], raise: 0 };
+        let is_taken = |lines| Merge::restore(true, SavedMerge { lines }).is_some();
+        assert!(is_taken(vec![line(GROUP_KNOWN_MAX)]));
+        assert!(!is_taken(vec![line(GROUP_KNOWN_MAX + 1)]));
+        assert!(!is_taken((0..257).map(|_| line(1)).collect()));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! not, the stream comes by unicast, and the group is joined again later.
 
 mod merge;
+mod saved;
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -22,6 +23,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::limits::{GROUP_AGAIN, GROUP_GRACE, GROUP_MEET, GROUP_QUIET, GROUP_WAIT};
 use merge::Merge;
+pub(super) use saved::SavedGrouped;
 
 /// How a stream comes, as others see it.
 #[derive(Debug, Default)]
@@ -100,8 +102,22 @@ impl Grouped {
     ) -> Result<Self, Error> {
         let mut unicast = subscribe(&url(place, stream, level), way(By::Unicast, &options)).await?;
         unicast.ask_level(level)?;
-        let (format, levels, now) = (unicast.format().clone(), unicast.levels(), Instant::now());
+        let (format, levels) = (unicast.format().clone(), unicast.levels());
         shown.is_by_group.store(false, Ordering::Relaxed);
+        let mut grouped = Grouped::new((place, stream), (options, level), format, shown);
+        (grouped.levels, grouped.unicast) = (levels, Some(unicast));
+        grouped.open(By::Group);
+        Ok(grouped)
+    }
+
+    /// One that comes by neither way yet.
+    fn new(
+        (place, stream): (&str, &str),
+        (options, level): (Options, u8),
+        format: Format,
+        shown: Arc<Shown>,
+    ) -> Self {
+        let now = Instant::now();
         let times = Times {
             heard: now,
             lull: Duration::ZERO,
@@ -110,15 +126,15 @@ impl Grouped {
             join: now,
             backoff: GROUP_AGAIN,
         };
-        let mut grouped = Grouped {
+        Grouped {
             stream: stream.to_owned(),
             place: place.to_owned(),
             options,
             merge: Merge::new(format != Format::Ts),
             format,
-            levels,
+            levels: None,
             level,
-            unicast: Some(unicast),
+            unicast: None,
             group: None,
             opening: JoinSet::new(),
             is_opening: [false; 2],
@@ -128,9 +144,7 @@ impl Grouped {
             times,
             why: String::new(),
             shown,
-        };
-        grouped.open(By::Group);
-        Ok(grouped)
+        }
     }
 
     pub(super) fn format(&self) -> &Format {
