@@ -1,9 +1,16 @@
 //! Relays on one network take a stream of their parent by multicast: it goes there once, at the best level that any
 //! of them wants, to a late one without a gap, and by unicast where multicast does not get through.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use nix::sys::socket::{setsockopt, sockopt};
+use outflow_labs::media::rtp::{self, Pictures};
+use outflow_labs::media::{Marker, Pulses};
 use outflow_labs::net::{Namespace, cannot_make_namespaces};
 use outflow_labs::process::{Program, Running};
 use outflow_labs::programs::{clip, ffmpeg, ffmpeg_decodes, ffmpeg_sends, missing};
@@ -12,6 +19,8 @@ use outflow_labs::scene::{PATIENCE, skipped, wait_for};
 use serde_json::Value;
 
 const PORT: u16 = 7000;
+const SOURCE_PORT: u16 = 5004;
+const SINK_PORT: u16 = 6000;
 const PARENT: Ipv4Addr = Ipv4Addr::new(10, 67, 1, 1);
 const GROUPS: &str = "232.67.1.0/24";
 
@@ -131,16 +140,73 @@ fn receivers(parent: &Relay<'_>, stream: &str) -> Result<(Vec<Value>, usize)> {
     Ok((groups, others.len()))
 }
 
-/// Its source goes on since it began.
-fn began_once(relay: &Relay<'_>, then: &str) -> Result<()> {
-    let source = relay.stream("live")?["source"].clone();
-    ensure!(source["starts"] == 1, "the source has begun again after {then}: {source}");
-    Ok(())
-}
-
 fn publishes(lan: &Lan) -> Result<Running> {
     let to = format!("-f mpegts -method PUT http://127.0.0.1:{HTTP_PORT}/live.ts");
     ffmpeg_sends(&clip(), &to).within(&lan.parent).start()
+}
+
+/// Sends a stream of packets that are numbered.
+struct Source {
+    is_over: Arc<AtomicBool>,
+    sending: Option<JoinHandle<()>>,
+}
+
+impl Source {
+    fn start(namespace: &Namespace) -> Result<Self> {
+        let socket = namespace.run(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)))?;
+        socket.connect((Ipv4Addr::LOCALHOST, SOURCE_PORT))?;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&is_over);
+        let mut pictures = Pictures::new(Pulses { payload: 1000, packets: 3, per_second: 100.0 });
+        let sending = std::thread::spawn(move || {
+            // A minute at most.
+            for _ in 0..6000 {
+                if asked.load(Ordering::Relaxed) {
+                    break;
+                }
+                for packet in pictures.next_picture(0).chunks(1000) {
+                    socket.send(packet).expect("loopback takes it");
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        Ok(Source { is_over, sending: Some(sending) })
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.sending.take().into_iter().for_each(|sending| _ = sending.join());
+    }
+}
+
+/// Receives such a stream.
+struct Sink {
+    socket: UdpSocket,
+    last: Option<u32>,
+}
+
+impl Sink {
+    fn new(namespace: &Namespace) -> Result<Self> {
+        let socket = namespace.run(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, SINK_PORT)))?;
+        setsockopt(&socket, sockopt::RcvBufForce, &(64 << 20))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        Ok(Sink { socket, last: None })
+    }
+
+    /// Packets of two seconds more, each of which is the one behind the one before.
+    fn goes_on(&mut self, after: &str) -> Result<()> {
+        let mut bytes = [0; 2048];
+        for _ in 0..600 {
+            let length = self.socket.recv(&mut bytes).with_context(|| format!("no packets after {after}"))?;
+            let number = Marker::parse(&bytes[..length]).context("a packet of the source's")?.datagram;
+            let expected = self.last.map_or(number, |last| last + 1);
+            ensure!(number == expected, "after {after}: packet {number}, and {expected} was to come");
+            self.last = Some(number);
+        }
+        Ok(())
+    }
 }
 
 #[test]
@@ -219,25 +285,30 @@ fn the_group_has_the_best_level_that_is_wanted() -> Result<()> {
 }
 
 #[test]
-fn a_stream_goes_on_where_a_relay_that_is_in_the_group_does_elsewhere() -> Result<()> {
+fn no_packet_is_missing_where_a_relay_that_is_in_the_group_goes_on_elsewhere() -> Result<()> {
     let Some(lan) = Lan::new("upgrades of a child by multicast")? else { return Ok(()) };
-    let mut parent = lan.start_parent("[streams.live]\nsource = \"push\"\n")?;
-    let mut child = lan.start_child(0)?;
-    let _publishing = publishes(&lan)?;
-    parent.wait_up("live")?;
-    let _player = lan.watches(0)?;
+    let folder = tempfile::tempdir()?;
+    let sdp = folder.path().join("live.sdp");
+    std::fs::write(&sdp, rtp::description(SOURCE_PORT))?;
+    let source = format!("rtp://127.0.0.1:{SOURCE_PORT}\"\nsdp = \"{}", sdp.display());
+    let mut parent = lan.start_parent(&format!("[streams.live]\nsource = \"{source}\"\n"))?;
+    let more = format!(
+        "parents = [\"{PARENT}:{PORT}\"]\ntransport = \"multicast\"\n[streams.live]\nsource = \"tree\"\n\
+         [[sinks]]\nstream = \"live\"\nto = \"rtp://127.0.0.1:{SINK_PORT}\"\n"
+    );
+    let mut sink = Sink::new(lan.child(0))?;
+    let mut child = Relay::start(lan.child(0), &of_tree("child-0", 2, &more))?;
+    let _source = Source::start(&lan.parent)?;
     wait_by(&child, "child-0", "multicast")?;
-    wait_packets(&child, 100)?;
+    sink.goes_on("it came by multicast")?;
     for upgrade in ["an upgrade", "another one"] {
         ensure!(matches!(child.upgrade()?, Upgrade::Done { .. }), "{upgrade} does not work");
-        wait_packets(&child, 100)?;
-        began_once(&child, upgrade)?;
+        sink.goes_on(upgrade)?;
     }
     // What goes on without being taken again does so for 10 s at most.
     wait_for("it to be taken again", || Ok(shown(&child, "child-0")?["parent"]["name"] == "parent"))?;
-    wait_packets(&child, 100)?;
     wait_by(&child, "child-0", "multicast")?;
-    began_once(&child, "it was taken again")?;
+    sink.goes_on("it was taken again")?;
     child.healthy()?;
     parent.healthy()
 }

@@ -12,7 +12,7 @@ use crate::packets::packets;
 const PORT: u16 = 5004;
 
 /// Packets go down ways; what is too short for one says other ways and levels. Each goes down a way once at most, and
-/// what one says of itself can be written and read again.
+/// what one says of itself can be written, read again, and taken out.
 pub(crate) fn gmc(data: &[u8]) {
     let mut described = Described::default();
     described.add(PORT + 2, Track { payload_type: 96, ..Track::h264() });
@@ -35,7 +35,9 @@ pub(crate) fn gmc(data: &[u8]) {
         assert!(down.len() <= ways.len());
         let Some(mark) = Mark::read(packet) else { continue };
         let (header, behind) = packet.split_first_chunk::<HEADER>().expect("a mark is behind it");
-        let again = mark.write(header, behind);
-        assert!(again.is_none_or(|again| Mark::read(&again) == Some(mark)));
+        let Some(mut again) = mark.write(header, behind) else { continue };
+        assert_eq!(Mark::read(&again), Some(mark));
+        let out = Mark::take_out(&mut again);
+        assert!(out > 0 && again.len() - out < packet.len());
     }
 }

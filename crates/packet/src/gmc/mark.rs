@@ -181,4 +181,23 @@ impl Mark {
         packet.extend(behind);
         Some(packet)
     }
+
+    /// Takes the mark out of a packet, which is then as it was before [`Mark::write`], and stands this many bytes behind
+    /// where it stood: none if it has no mark.
+    pub fn take_out(packet: &mut [u8]) -> usize {
+        let form = Form::of([packet.get(12).copied().unwrap_or(0), packet.get(13).copied().unwrap_or(0)]);
+        let (Some(_), Some(form)) = (Mark::read(packet), form) else { return 0 };
+        let others = u16::from_be_bytes([packet[14], packet[15]]) - form.words();
+        packet[14..16].copy_from_slice(&others.to_be_bytes());
+        let mark = 4 * usize::from(form.words());
+        let (head, out) = match others {
+            0 => (HEADER, EXTENSION_BYTES + mark),
+            _ => (HEADER + EXTENSION_BYTES, mark),
+        };
+        if others == 0 {
+            packet[0] &= !EXTENSION;
+        }
+        packet.copy_within(..head, out);
+        out
+    }
 }

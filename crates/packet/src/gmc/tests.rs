@@ -97,6 +97,24 @@ fn a_mark_among_elements_of_two_bytes_is_one_of_these() {
 }
 
 #[test]
+fn a_packet_without_its_mark_is_as_it_was() {
+    let with_extension = |own: &[u8]| [&[0x90], &header(9, 1)[1..], own, b"media"].concat();
+    let packets = [
+        [&header(9, 1)[..], b"media"].concat(),
+        with_extension(&[0xbe, 0xde, 0, 1, 0x52, 1, 2, 3]),
+        with_extension(&[0x10, 0, 0, 2, 5, 6, 1, 2, 3, 4, 5, 6]),
+    ];
+    for packet in packets {
+        let (head, behind) = packet.split_first_chunk::<HEADER>().expect("a header");
+        let mut marked = mark(1).write(head, behind).expect("it has a place");
+        let out = Mark::take_out(&mut marked);
+        assert_eq!(marked[out..], packet);
+        assert_eq!(Mark::take_out(&mut marked[out..]), 0, "it has none now");
+    }
+    assert!((0..24).all(|length| Mark::take_out(&mut marked(9, mark(1))[..length]) == 0));
+}
+
+#[test]
 fn a_packet_that_has_no_place_for_a_mark_goes_without() {
     let plain = header(9, 1);
     let first = |first: u8| [&[first], &plain[1..]].concat().try_into().expect("a header");

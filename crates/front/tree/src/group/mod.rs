@@ -14,10 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use outflow_client::{AskBy, Error, Lower, Options, Received, Subscription, subscribe};
+use bytes::{Buf, BytesMut};
+use outflow_client::{AskBy, Error, Lower, Options, Packet, Received, Subscription, subscribe};
 use outflow_engine::system::random_u32;
 use outflow_front_pull::Failure;
 use outflow_media::{Backoff, Format};
+use outflow_packet::gmc::Mark;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -252,7 +254,7 @@ impl Grouped {
 
     fn hear_group(&mut self, received: Received) {
         let packet = match received {
-            Received::Packet(packet) => packet,
+            Received::Packet(packet) => unmarked(packet, &self.format),
             Received::SenderReport { .. } if self.carrier == By::Unicast => return,
             other => return self.out.push_back(other),
         };
@@ -401,6 +403,17 @@ async fn next(subscription: &mut Option<Subscription>, is_passed_over: bool) -> 
         Some(subscription) if !is_passed_over => subscription.recv().await,
         _ => pending().await,
     }
+}
+
+/// A packet of a group as it is by unicast: without what it says to routers on its way.
+fn unmarked(packet: Packet, format: &Format) -> Packet {
+    if *format == Format::Ts || Mark::read(&packet.bytes).is_none() {
+        return packet;
+    }
+    let mut own = packet.bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+    let out = Mark::take_out(&mut own);
+    own.advance(out);
+    Packet { bytes: own.freeze(), ..packet }
 }
 
 /// What a parent is asked for.
