@@ -76,7 +76,7 @@ pub const XDP_SINKS_MIN: usize = 32;
 /// all of them costs about as much as of one, which is as much as five frames (labs/fanout).
 pub const GATHERED_BY_TC: usize = 5;
 
-/// Entries of a worker's table of receivers, at most (64 bytes each). A receiver without a place is served by
+/// Entries of a worker's table of receivers, at most (88 bytes each). A receiver without a place is served by
 /// the relay's own system calls.
 pub const KERNEL_TARGETS_MAX: usize = 1 << 18;
 

@@ -6,6 +6,7 @@
  * space sends there. `write_to_target` runs by BPF_PROG_TEST_RUN on live frames. The other two see
  * which of those frames a device did not take: none other is told. */
 #include <linux/bpf.h>
+#include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -14,18 +15,21 @@
 
 char program_license[] SEC("license") = "Apache-2.0";
 
-#define IP_HEADER_BYTES 20
+#define ETHERNET_BYTES 14
 #define UDP_HEADER_BYTES 8
 
-/* Offsets of 16-bit fields in the headers, in units of 16 bits. */
-#define IP_LENGTH 8
-#define IP_CHECKSUM 12
-#define UDP_SOURCE 17
-#define UDP_TARGET 18
-#define UDP_LENGTH 19
-#define UDP_CHECKSUM 20
-#define RTP_HEAD 21
-#define RTP_SEQUENCE 22
+/* Offsets of 16-bit fields in units of 16 bits: from the beginning of the packet, */
+#define IPV4_LENGTH 8
+#define IPV4_CHECKSUM 12
+#define IPV6_LENGTH 9
+/* and from the UDP header. */
+#define UDP_SOURCE 0
+#define UDP_TARGET 1
+#define UDP_LENGTH 2
+#define UDP_CHECKSUM 3
+#define RTP_HEAD 4
+#define RTP_SEQUENCE 5
+#define NUMBERED_HALVES 6
 
 /* Of the first two bytes of an RTP header. */
 #define RTP_MARKER 0x0080
@@ -80,24 +84,43 @@ static __always_inline __u16 fold(__u32 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* Writes the headers of a packet with `length` bytes of payload, all but the UDP checksum.
- * Returns the sum of the pseudo-header. */
-static __always_inline __u16 write_headers(void *data, const struct target *target, __u16 length)
+/* Writes the headers of a packet with `length` bytes of payload; the UDP checksum is the sum of the
+ * pseudo-header, not inverted. Returns the UDP header, or 0 if there is no room for all of them. */
+static __always_inline __u16 *write_headers(void *data, void *end, const struct target *target,
+					    __u16 length)
 {
-	__u64 *words = data;
-	__u16 *halves = data;
-	__u16 ip_length = bpf_htons(IP_HEADER_BYTES + UDP_HEADER_BYTES + length);
 	__u16 udp_length = bpf_htons(UDP_HEADER_BYTES + length);
+	__u64 *words = data;
+	__u16 *halves = data, *udp;
 
+	if (data + HEADER_BYTES > end)
+		return 0;
 	words[0] = target->words[0];
 	words[1] = target->words[1];
 	words[2] = target->words[2];
 	words[3] = target->words[3];
 	words[4] = target->words[4];
-	halves[IP_LENGTH] = ip_length;
-	halves[IP_CHECKSUM] = ~fold((__u32)target->ip_sum + ip_length);
-	halves[UDP_LENGTH] = udp_length;
-	return fold((__u32)target->pseudo_sum + udp_length);
+	if (target->udp_at == IPV6_UDP) {
+		if (data + IPV6_UDP + UDP_HEADER_BYTES > end)
+			return 0;
+		words[5] = target->words[5];
+		words[6] = target->words[6];
+		/* The rest of them, which is no whole word. */
+		((__u32 *)data)[14] = ((const __u32 *)target->words)[14];
+		halves[IPV6_LENGTH] = udp_length;
+		udp = data + IPV6_UDP;
+	} else {
+		__u16 ip_length = bpf_htons(IPV4_UDP - ETHERNET_BYTES + UDP_HEADER_BYTES + length);
+
+		halves[IPV4_LENGTH] = ip_length;
+		halves[IPV4_CHECKSUM] = ~fold((__u32)target->ip_sum + ip_length);
+		udp = data + IPV4_UDP;
+		/* An offset that is a variable is only allowed with CAP_PERFMON: it is added above and here. */
+		barrier_var(udp);
+	}
+	udp[UDP_LENGTH] = udp_length;
+	udp[UDP_CHECKSUM] = fold((__u32)target->pseudo_sum + udp_length);
+	return udp;
 }
 
 /* The sequence number of the order's packet for a target: lower by what was left out before. */
@@ -126,6 +149,14 @@ static __always_inline void count_failure(struct control *order, struct target *
 	order->failed += packets;
 }
 
+/* Makes `skb` a packet of the target's family: with as much room in front of its UDP header. */
+static __always_inline long follow_family(struct __sk_buff *skb, const struct target *target)
+{
+	__u16 protocol = target->udp_at == IPV6_UDP ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
+
+	return skb->protocol == protocol ? 0 : bpf_skb_change_proto(skb, protocol, 0);
+}
+
 SEC("classifier")
 int clone_to_targets(struct __sk_buff *skb)
 {
@@ -148,24 +179,32 @@ int clone_to_targets(struct __sk_buff *skb)
 	for (i = 0; i < BURST && i < count; i++) {
 		__u32 key = first + i;
 		struct target *target = bpf_map_lookup_elem(&targets, &key);
-		void *data = (void *)(long)skb->data;
-		void *end = (void *)(long)skb->data_end;
+		void *end;
+		__u16 *udp;
 		long error;
 
-		if (!target || data + HEADER_BYTES > end)
+		if (!target)
 			break;
 		/* A blank entry: none is there, or one that user space serves. */
 		if (!target->ifindex || order->layer > target->max_layer)
 			continue;
-		if (order->numbered) {
-			if (data + NUMBERED_BYTES > end)
-				break;
-			((__u16 *)data)[RTP_HEAD] = head_for(order, target);
-			((__u16 *)data)[RTP_SEQUENCE] = sequence_for(order, target);
+		error = follow_family(skb, target);
+		if (error) {
+			count_failure(order, target, order->packets, error);
+			continue;
 		}
+		end = (void *)(long)skb->data_end;
 		/* The checksum is left to the device (CHECKSUM_PARTIAL), which wants the sum of the
-		 * pseudo-header there, not inverted. */
-		((__u16 *)data)[UDP_CHECKSUM] = write_headers(data, target, length);
+		 * pseudo-header there, not inverted: as it is. */
+		udp = write_headers((void *)(long)skb->data, end, target, length);
+		if (!udp)
+			break;
+		if (order->numbered) {
+			if ((void *)(udp + NUMBERED_HALVES) > end)
+				break;
+			udp[RTP_HEAD] = head_for(order, target);
+			udp[RTP_SEQUENCE] = sequence_for(order, target);
+		}
 		skb->priority = target->priority;
 		/* Afterwards the headers are the clone's alone, and `skb` has a copy of them. */
 		error = bpf_clone_redirect(skb, target->ifindex, 0);
@@ -196,42 +235,48 @@ SEC("xdp")
 int write_to_target(struct xdp_md *frame)
 {
 	struct control *order = the_control();
-	void *data = (void *)(long)frame->data;
-	void *end = (void *)(long)frame->data_end;
 	struct target *target;
 	__u32 key = 0, place, sum, *slot;
-	__u16 *halves;
+	__u16 *udp;
+	void *end;
 
 	if (!order)
 		return XDP_DROP;
 	target = next_target(order, &key);
-	if (!target || data + HEADER_BYTES > end)
+	if (!target)
 		return XDP_DROP;
-	halves = data;
-	sum = write_headers(data, target, order->length);
+	/* Frames come with room for the headers of IPv4. */
+	if (target->udp_at == IPV6_UDP && bpf_xdp_adjust_head(frame, IPV4_UDP - IPV6_UDP)) {
+		count_failure(order, target, 1, DROPPED);
+		return XDP_DROP;
+	}
+	end = (void *)(long)frame->data_end;
+	udp = write_headers((void *)(long)frame->data, end, target, order->length);
+	if (!udp)
+		return XDP_DROP;
+	/* The length is a part of the pseudo-header and one of the UDP header. */
+	sum = udp[UDP_CHECKSUM] + udp[UDP_SOURCE] + udp[UDP_TARGET] + udp[UDP_LENGTH] + order->payload_sum;
 	if (order->numbered) {
 		__u16 sequence = sequence_for(order, target);
 		__u16 head = head_for(order, target);
 
-		if (data + NUMBERED_BYTES > end)
+		if ((void *)(udp + NUMBERED_HALVES) > end)
 			return XDP_DROP;
 		/* The sum of the payload with other words in it (RFC 1624). What stands there now may be
 		 * what was written for a target before: the kernel uses frames again as they are. */
 		sum += (__u16)~bpf_htons(order->sequence) + sequence;
 		sum += (__u16)~bpf_htons(order->head) + head;
-		halves[RTP_HEAD] = head;
-		halves[RTP_SEQUENCE] = sequence;
+		udp[RTP_HEAD] = head;
+		udp[RTP_SEQUENCE] = sequence;
 	}
 	order->processor = bpf_get_smp_processor_id();
 	place = order->made++ % WAITING;
 	slot = bpf_map_lookup_elem(&waiting, &place);
 	if (slot)
 		*slot = key;
-	/* The length is a part of the pseudo-header and one of the UDP header. */
-	sum += halves[UDP_SOURCE] + halves[UDP_TARGET] + halves[UDP_LENGTH] + order->payload_sum;
 	sum = ~fold(sum) & 0xffff;
-	/* 0 says "no checksum" (RFC 768). */
-	halves[UDP_CHECKSUM] = sum ? sum : 0xffff;
+	/* 0 says "no checksum" (RFC 768), which IPv6 does not allow (RFC 8200, section 8.1). */
+	udp[UDP_CHECKSUM] = sum ? sum : 0xffff;
 	return bpf_redirect(target->ifindex, 0);
 }
 

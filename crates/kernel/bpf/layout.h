@@ -6,10 +6,16 @@
 
 #include <linux/types.h>
 
-/* Ethernet, IPv4 without options, UDP. */
-#define HEADER_BYTES 42
+/* Where the UDP header begins: behind Ethernet and IPv4 without options, or IPv6 without extensions. */
+#define IPV4_UDP 34
+#define IPV6_UDP 54
 
-/* Those, and the RTP header up to its sequence number (RFC 3550, section 5.1). */
+/* Room for the headers of either, in words. */
+#define HEADER_WORDS 8
+
+/* Ethernet, IPv4 and UDP: what packets come with; and behind those the RTP header up to its sequence number
+ * (RFC 3550, section 5.1). */
+#define HEADER_BYTES 42
 #define NUMBERED_BYTES 46
 
 /* Layers have 7 bits, as Level::MAX in relay/src/schedule/layers.rs. */
@@ -26,24 +32,27 @@
 
 /* One receiver of packets. */
 struct target {
-	/* The first 40 bytes of a packet to it, as they go on the wire; lengths and the IP checksum
-	 * are 0. What is missing of the headers is the UDP checksum. */
-	__u64 words[5];
 	/* Folded ones-complement sums, not inverted: of the UDP pseudo-header without the length, and
-	 * of the IP header as it stands above. */
+	 * of the IPv4 header as it stands below. IPv6 has no sum of its own. */
 	__u16 pseudo_sum;
 	__u16 ip_sum;
+	/* 0 if the entry is blank. */
 	__u32 ifindex;
 	/* Packets that the device did not take, and why it refused the newest of them. */
 	__u64 failed;
 	__s16 error;
-	/* Of the socket buffer: which band of the device's queue, which VLAN priority. */
-	__u16 priority;
 	/* By how much sequence numbers are lower for it than for others of its maximum layer. */
 	__u16 apart;
+	/* Of the socket buffer: which band of the device's queue, which VLAN priority. */
+	__u8 priority;
 	/* The highest layer that it gets. */
 	__u8 max_layer;
+	/* IPV4_UDP or IPV6_UDP. */
+	__u8 udp_at;
 	__u8 unused;
+	/* The headers of a packet to it, as they go on the wire; lengths and checksums are 0. They come last:
+	 * of IPv4, all that is needed lies in 64 bytes. */
+	__u64 words[HEADER_WORDS];
 };
 
 /* An order. User space writes it just before the system call that carries it out. */
@@ -82,7 +91,7 @@ struct sequence_offset {
 	__u16 by_max_layer[LAYERS];
 };
 
-_Static_assert(sizeof(struct target) == 64, "as in layout.rs, and a cache line");
+_Static_assert(sizeof(struct target) == 88, "as in layout.rs");
 _Static_assert(sizeof(struct control) == 48, "as in layout.rs");
 
 #endif

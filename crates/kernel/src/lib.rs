@@ -7,7 +7,7 @@
 //! own queues. [`Kernel::send_xdp`] skips the queues and socket buffers, where the device takes XDP
 //! frames. Nothing is attached to the operator's devices.
 //!
-//! Plain UDP over IPv4 only. The caller keeps to the MTU of the way: nothing is fragmented.
+//! Plain UDP, over IPv4 and IPv6. The caller keeps to the MTU of the way: nothing is fragmented.
 
 #![allow(
     clippy::disallowed_methods,
@@ -41,7 +41,7 @@ use device::Devices;
 pub use error::KernelError;
 pub use failure::{Failure, Reason};
 use layout::Control;
-pub use layout::{Part, Target};
+pub use layout::{Ends, Part, Target};
 use outflow_packet::MaxLayer;
 use outflow_rtp::HEADER;
 use program::{Arrays, Programs};
@@ -96,7 +96,7 @@ pub struct Kernel {
 
 impl Kernel {
     /// Makes the anchor in the network namespace of this thread, and loads and attaches the programs.
-    /// There is room for `targets_max` targets, of 64 bytes each.
+    /// There is room for `targets_max` targets, of 88 bytes each.
     ///
     /// # Errors
     /// What is missing, with what to do about it.

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 use std::io::IoSlice;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
 
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
@@ -28,14 +28,49 @@ fn add(kernel: &mut Kernel, targets: &[Target]) -> Group {
     group
 }
 
+/// By which family targets are reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Audience {
+    V4,
+    V6,
+    /// One after two, so that neighbours are alike and different.
+    Mixed,
+}
+
+impl Audience {
+    fn ends(self, i: u32) -> Ends {
+        let port = 5000 + (i % 7) as u16;
+        if self == Audience::V6 || (self == Audience::Mixed && i % 3 == 2) {
+            let at = |host: u128, port| SocketAddrV6::new(Ipv6Addr::from_bits(host), port, 0, 0);
+            let (from, to) = (0xfd76_u128 << 112 | 1, (0xfd77_u128 << 112) + u128::from(i));
+            return Ends::V6 { from: at(from, 5004), to: at(to, port) };
+        }
+        let at = |host: u32, port| SocketAddrV4::new(Ipv4Addr::from_bits(host), port);
+        Ends::V4 { from: at(0x0a4c_0001, 5004), to: at(0x0a4d_0000 + i, port) }
+    }
+
+    /// Bytes of payload that fit the devices' MTU.
+    fn payload_max(self) -> usize {
+        let largest = if self == Audience::Mixed { Audience::V6 } else { self };
+        1500 - largest.ends(0).header_bytes()
+    }
+}
+
+/// The source and the destination.
+fn addresses(target: &Target) -> (SocketAddr, SocketAddr) {
+    match target.ends {
+        Ends::V4 { from, to } => (from.into(), to.into()),
+        Ends::V6 { from, to } => (from.into(), to.into()),
+    }
+}
+
 /// `count` targets behind the other end's MAC, each with an address of its own.
-fn targets(scene: &Scene, count: u32) -> Vec<Target> {
+fn targets(scene: &Scene, count: u32, audience: Audience) -> Vec<Target> {
     let target = |i: u32| Target {
         ifindex: scene.ifindex,
         source_mac: scene.near_mac,
         target_mac: scene.far_mac,
-        from: SocketAddrV4::new(Ipv4Addr::new(10, 76, 0, 1), 5004),
-        to: SocketAddrV4::new(Ipv4Addr::from_bits(0x0a4d_0000 + i), 5000 + (i % 7) as u16),
+        ends: audience.ends(i),
         ttl: 1 + (i % 200) as u8,
         tos: 4 * (i % 64) as u8,
         part: Part::WHOLE,
@@ -80,13 +115,13 @@ impl SendPath {
 
 /// Sends `bytes` to many targets, and requires each to get them, packet by packet, in frames without
 /// a flaw.
-fn deliver(scene: &Scene, kernel: &mut Kernel, bytes: usize, way: SendPath) {
+fn deliver(scene: &Scene, kernel: &mut Kernel, bytes: usize, way: SendPath, audience: Audience) {
     if !way.works(kernel) {
         return;
     }
     let tap = Tap::open(scene);
     let count = if matches!(way, SendPath::Xdp) { XDP_TARGETS } else { TARGETS };
-    let (targets, payload) = (targets(scene, count), payload(bytes));
+    let (mut targets, payload) = (targets(scene, count, audience), payload(bytes));
     let segment = if let SendPath::Tc { segment } = way { segment } else { bytes.max(1) };
     let packets: Vec<&[u8]> = if bytes == 0 { vec![&[]] } else { payload.chunks(segment).collect() };
     let mut group = add(kernel, &targets);
@@ -103,11 +138,12 @@ fn deliver(scene: &Scene, kernel: &mut Kernel, bytes: usize, way: SendPath) {
         eprintln!("{way:?}, {bytes} bytes: the devices dropped {lost} packets; once more");
     }
     got.sort_by_key(|frame| frame.to); // Stable: packets of a target stay in order.
-    assert_eq!(got.len(), targets.len() * packets.len(), "{way:?}, {bytes} bytes");
+    targets.sort_by_key(|target| addresses(target).1);
+    assert_eq!(got.len(), targets.len() * packets.len(), "{way:?}, {audience:?}, {bytes} bytes");
     for (target, frames) in targets.iter().zip(got.chunks(packets.len())) {
         for (frame, packet) in frames.iter().zip(&packets) {
             assert_eq!((frame.target_mac, frame.source_mac), (target.target_mac, target.source_mac));
-            assert_eq!((frame.from, frame.to), (target.from, target.to));
+            assert_eq!((frame.from, frame.to), addresses(target));
             assert_eq!((frame.ttl, frame.tos), (target.ttl, target.tos));
             assert!(frame.payload == *packet, "{way:?}: other bytes to {}", frame.to);
         }
@@ -124,14 +160,17 @@ fn every_target_gets_every_packet_byte_for_byte() {
     scene.near(&["ethtool", "-K", "near", "tx", "off"]);
     scene.far(&["ethtool", "-K", "far", "gro", "on"]);
     scene.with_kernel(|kernel| {
-        for segment in [1, 2, 188, 1315, 1400, 1472] {
-            deliver(&scene, kernel, segment, SendPath::Tc { segment });
-        }
-        for (bytes, segment) in [(7000, 1400), (6001, 1400), (1401, 1400), (1900, 188), (6661, 1315)] {
-            deliver(&scene, kernel, bytes, SendPath::Tc { segment });
-        }
-        for bytes in [0, 1, 188, 1315, 1400, 1472] {
-            deliver(&scene, kernel, bytes, SendPath::Xdp);
+        for audience in [Audience::V4, Audience::V6, Audience::Mixed] {
+            let largest = audience.payload_max();
+            for segment in [1, 2, 188, 1315, 1400, largest] {
+                deliver(&scene, kernel, segment, SendPath::Tc { segment }, audience);
+            }
+            for (bytes, segment) in [(7000, 1400), (6001, 1400), (1401, 1400), (1900, 188), (6661, 1315)] {
+                deliver(&scene, kernel, bytes, SendPath::Tc { segment }, audience);
+            }
+            for bytes in [0, 1, 188, 1315, 1400, largest] {
+                deliver(&scene, kernel, bytes, SendPath::Xdp, audience);
+            }
         }
     });
 }
@@ -143,10 +182,10 @@ fn only_the_places_that_are_asked_for_and_not_blank_are_served() {
     scene.far(&["ethtool", "-K", "far", "gro", "on"]);
     scene.with_kernel(|kernel| {
         let tap = Tap::open(&scene);
-        let targets = targets(&scene, 300);
+        let targets = targets(&scene, 300, Audience::Mixed);
         let mut group = add(kernel, &targets);
         (0..300).step_by(3).for_each(|place| kernel.set_target(&mut group, place, None));
-        let expected: Vec<_> = (10..290).filter(|i| i % 3 != 0).map(|i| targets[i].to).collect();
+        let expected: Vec<_> = (10..290).filter(|i| i % 3 != 0).map(|i| addresses(&targets[i]).1).collect();
         let payload = payload(1400);
         let pieces = [IoSlice::new(&payload)];
         for way in [SendPath::Tc { segment: 1400 }, SendPath::Xdp] {
@@ -171,7 +210,7 @@ fn a_run_too_long_for_one_segmented_packet_goes_in_several() {
     scene.near(&["ethtool", "-K", "near", "tx", "off"]);
     scene.with_kernel(|kernel| {
         let tap = Tap::open(&scene);
-        let mut group = add(kernel, &targets(&scene, 3));
+        let mut group = add(kernel, &targets(&scene, 3, Audience::Mixed));
         let payload = payload(200 * 1300 + 1);
         let sent = kernel.send_tc(&mut group, ALL, &[IoSlice::new(&payload)], 1300, None).expect("sent");
         assert_eq!(sent.failed, 0);
@@ -189,35 +228,43 @@ fn a_run_too_long_for_one_segmented_packet_goes_in_several() {
 fn sockets_take_the_packets_of_a_device_that_finishes_them_itself() {
     let Some(scene) = Scene::new() else { return };
     scene.far(&["ethtool", "-K", "far", "gro", "on"]);
-    let socket = scene.in_far(|| {
-        let socket = UdpSocket::bind("0.0.0.0:5000").expect("bind");
-        outflow_socket::set_int(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 32 << 20).expect("root");
-        socket.set_read_timeout(Some(Duration::from_secs(2))).expect("timeout");
-        socket
+    scene.take_ipv6();
+    for (audience, any) in [(Audience::V4, "0.0.0.0:5000"), (Audience::V6, "[::]:5000")] {
+        let socket = scene.in_far(|| {
+            let socket = UdpSocket::bind(any).expect("bind");
+            outflow_socket::set_int(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 32 << 20).expect("root");
+            socket.set_read_timeout(Some(Duration::from_secs(2))).expect("timeout");
+            socket
+        });
+        scene.with_kernel(|kernel| sockets_take_all(&scene, kernel, &socket, audience));
+    }
+}
+
+fn sockets_take_all(scene: &Scene, kernel: &mut Kernel, socket: &UdpSocket, audience: Audience) {
+    let mut targets = targets(scene, 300, audience);
+    targets.iter_mut().for_each(|target| match &mut target.ends {
+        Ends::V4 { to, .. } => to.set_port(5000),
+        Ends::V6 { to, .. } => to.set_port(5000),
     });
-    scene.with_kernel(|kernel| {
-        let mut targets = targets(&scene, 300);
-        targets.iter_mut().for_each(|target| target.to.set_port(5000));
-        let mut group = add(kernel, &targets);
-        for (bytes, way) in [
-            (1400, SendPath::Tc { segment: 1400 }),
-            (6543, SendPath::Tc { segment: 1400 }),
-            (1400, SendPath::Xdp),
-        ] {
-            if !way.works(kernel) {
-                continue;
-            }
-            let payload = payload(bytes);
-            assert_eq!(way.send(kernel, &mut group, &payload), Sent::default());
-            let packets: Vec<_> = payload.chunks(1400).collect();
-            let mut buffer = [0; 2000];
-            for i in 0..targets.len() * packets.len() {
-                let (length, from) = socket.recv_from(&mut buffer).expect("none lost");
-                assert_eq!(from, targets[0].from.into());
-                assert!(buffer[..length] == *packets[i % packets.len()], "{way:?}: packet {i}");
-            }
+    let mut group = add(kernel, &targets);
+    for (bytes, way) in [
+        (1400, SendPath::Tc { segment: 1400 }),
+        (6543, SendPath::Tc { segment: 1400 }),
+        (1400, SendPath::Xdp),
+    ] {
+        if !way.works(kernel) {
+            continue;
         }
-    });
+        let payload = payload(bytes);
+        assert_eq!(way.send(kernel, &mut group, &payload), Sent::default());
+        let packets: Vec<_> = payload.chunks(1400).collect();
+        let mut buffer = [0; 2000];
+        for i in 0..targets.len() * packets.len() {
+            let (length, from) = socket.recv_from(&mut buffer).expect("none lost");
+            assert_eq!(from, addresses(&targets[0]).0);
+            assert!(buffer[..length] == *packets[i % packets.len()], "{way:?}, {audience:?}: packet {i}");
+        }
+    }
 }
 
 #[test]
@@ -235,7 +282,7 @@ fn targets_whose_device_is_down_or_gone_fail_and_the_others_get_theirs() {
             let bytes = if matches!(way, SendPath::Xdp) { 1000 } else { 2000 };
             let packets = if matches!(way, SendPath::Xdp) { 1 } else { 4 };
             let tap = Tap::open(&scene);
-            let mut targets = targets(&scene, 90);
+            let mut targets = targets(&scene, 90, Audience::Mixed);
             targets[30..60].iter_mut().for_each(|target| target.ifindex = down);
             targets[60].ifindex = 0x00ff_ffff;
             let mut group = add(kernel, &targets);
@@ -263,7 +310,7 @@ fn a_device_that_takes_no_frames_fails_all_of_them() {
         if !SendPath::Xdp.works(kernel) {
             return;
         }
-        let mut group = add(kernel, &targets(&scene, 100));
+        let mut group = add(kernel, &targets(&scene, 100, Audience::Mixed));
         assert_eq!(SendPath::Xdp.send(kernel, &mut group, &payload(1400)).failed, 100);
         let mut failed = 0;
         kernel.take_failures(&group, |_, failure| {
@@ -283,7 +330,7 @@ fn frames_that_a_full_ring_does_not_take_are_counted_for_their_targets() {
         }
         // A TAP device whose packets are not read: its ring has 1000 places (its `qlen`).
         let device = Anchor::open().expect("the second one");
-        let mut targets = targets(&scene, 1100);
+        let mut targets = targets(&scene, 1100, Audience::Mixed);
         targets.iter_mut().for_each(|target| target.ifindex = device.ifindex);
         let mut group = add(kernel, &targets);
         assert_eq!(SendPath::Xdp.send(kernel, &mut group, &payload(1400)).failed, 100);
@@ -304,7 +351,7 @@ fn what_a_full_queue_does_not_take_is_counted_for_its_targets() {
         return;
     }
     scene.with_kernel(|kernel| {
-        let mut group = add(kernel, &targets(&scene, 100));
+        let mut group = add(kernel, &targets(&scene, 100, Audience::Mixed));
         let sent = SendPath::Tc { segment: 1400 }.send(kernel, &mut group, &payload(1400));
         assert!(sent.failed > 90, "{sent:?}");
         let mut counted = 0;
@@ -321,7 +368,7 @@ fn the_anchor_lets_nothing_else_through_and_goes_with_its_owner() {
     let Some(scene) = Scene::new() else { return };
     let name = scene.with_kernel(|kernel| {
         let tap = Tap::open(&scene);
-        let group = add(kernel, &targets(&scene, 10));
+        let group = add(kernel, &targets(&scene, 10, Audience::V4));
         // As another program would send: without our mark.
         let stranger = Injector::open(&kernel._anchor).expect("root");
         stranger.unmark();
@@ -344,7 +391,7 @@ fn the_anchor_lets_nothing_else_through_and_goes_with_its_owner() {
 fn when_the_anchor_is_removed_orders_fail_and_nothing_else_happens() {
     let Some(scene) = Scene::new() else { return };
     scene.with_kernel(|kernel| {
-        let mut group = add(kernel, &targets(&scene, 10));
+        let mut group = add(kernel, &targets(&scene, 10, Audience::V4));
         let anchor = scene::name_of(kernel._anchor.ifindex);
         scene.near(&["tc", "filter", "del", "dev", &anchor, "egress"]);
         let payload = payload(100);
@@ -407,7 +454,7 @@ fn without_leave_to_trace_there_are_no_frames_but_clones() {
         let Some(mut kernel) = scene::kernel() else { return };
         let refused = kernel.xdp_refused().expect("it needs CAP_PERFMON").to_string();
         assert!(refused.contains("cap_perfmon"), "{refused}");
-        let mut group = add(&mut kernel, &targets(&scene, 100));
+        let mut group = add(&mut kernel, &targets(&scene, 100, Audience::V4));
         let payload = payload(1000);
         let pieces = [IoSlice::new(&payload)];
         kernel.send_xdp(&mut group, ALL, &pieces, None).expect_err("what is lost would not be counted");
@@ -424,7 +471,7 @@ fn once_it_is_open_it_needs_no_privileges() {
     let tap = Tap::open(&scene);
     scene.inside_near(|| {
         let Some(mut kernel) = scene::kernel() else { return };
-        let mut group = add(&mut kernel, &targets(&scene, 100));
+        let mut group = add(&mut kernel, &targets(&scene, 100, Audience::V4));
         keep(CapabilitySet::empty());
         let payload = payload(1000);
         for way in [SendPath::Tc { segment: 1000 }, SendPath::Xdp] {

@@ -1,7 +1,7 @@
 //! What is asked of [`Routes`](super::Routes), and what it answers.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 /// A MAC address.
 pub type Mac = [u8; 6];
@@ -17,7 +17,7 @@ pub struct Hop {
     /// The next hop's address: a gateway's, or the receiver's own.
     pub target_mac: Mac,
     /// The source address that the kernel would choose, or the one that was asked for.
-    pub source: Ipv4Addr,
+    pub source: IpAddr,
     /// Bytes of the largest IP packet: the device's, the route's or the path's MTU, whichever is
     /// the least.
     pub mtu: u32,
@@ -42,6 +42,10 @@ pub enum NoHop {
     /// The address is a group's or a broadcast one, which have no next hop.
     #[error("its address is a multicast or broadcast one")]
     Multicast,
+    /// The address is one of IPv4 within IPv6 (RFC 4291, section 2.5.5.2): a socket sends IPv4 there, if
+    /// anything.
+    #[error("its address is one of IPv4, written as one of IPv6")]
+    Mapped,
     /// The device (named) is a tunnel or the like: there are no MAC addresses.
     #[error("the device {0} is not an Ethernet one")]
     NotEthernet(String),
@@ -63,8 +67,8 @@ pub enum NoHop {
 /// to. Receivers that share these share their hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Flow {
-    pub(super) to: Ipv4Addr,
-    pub(super) from: Option<Ipv4Addr>,
+    pub(super) to: IpAddr,
+    pub(super) from: Option<IpAddr>,
     pub(super) interface: Option<u32>,
 }
 
@@ -84,7 +88,7 @@ impl Changes {
     }
 
     /// Whether what was resolved for these may be different now.
-    pub fn concern(&self, to: Ipv4Addr, from: Option<Ipv4Addr>, interface: Option<u32>) -> bool {
+    pub fn concern(&self, to: IpAddr, from: Option<IpAddr>, interface: Option<u32>) -> bool {
         self.all || self.flows.binary_search(&Flow { to, from, interface }).is_ok()
     }
 }

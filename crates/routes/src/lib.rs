@@ -28,7 +28,7 @@ mod tests;
 
 use core::time::Duration;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use netlink_packet_route::RouteNetlinkMessage;
@@ -97,6 +97,10 @@ impl Routes {
             libc::RTNLGRP_IPV4_ROUTE,
             libc::RTNLGRP_IPV4_RULE,
             libc::RTNLGRP_IPV4_IFADDR,
+            libc::RTNLGRP_IPV6_ROUTE,
+            libc::RTNLGRP_IPV6_RULE,
+            libc::RTNLGRP_IPV6_IFADDR,
+            libc::RTNLGRP_IPV6_IFINFO,
             libc::RTNLGRP_NEXTHOP,
         ];
         let mut routes = Routes {
@@ -130,12 +134,15 @@ impl Routes {
     /// Why they must go through a socket.
     pub fn resolve(
         &mut self,
-        to: Ipv4Addr,
-        from: Option<Ipv4Addr>,
+        to: IpAddr,
+        from: Option<IpAddr>,
         interface: Option<u32>,
     ) -> Result<Hop, NoHop> {
-        if to.is_multicast() || to.is_broadcast() {
-            return Err(NoHop::Multicast);
+        match to {
+            IpAddr::V4(to) if to.is_broadcast() => return Err(NoHop::Multicast),
+            IpAddr::V6(to) if to.to_ipv4_mapped().is_some() => return Err(NoHop::Mapped),
+            to if to.is_multicast() => return Err(NoHop::Multicast),
+            _ => {}
         }
         let flow = Flow { to, from, interface };
         let path = match self.tables.path(&flow) {
@@ -232,7 +239,7 @@ impl Routes {
     /// Forgets flows that are not needed any more: `is_used` is asked for each destination, source and
     /// device that was resolved. Without it, what receivers that have left needed stays known, is
     /// kept fresh, and counts for [`ROUTED_FLOWS_MAX`](crate::limits::ROUTED_FLOWS_MAX).
-    pub fn retain(&mut self, mut is_used: impl FnMut(Ipv4Addr, Option<Ipv4Addr>, Option<u32>) -> bool) {
+    pub fn retain(&mut self, mut is_used: impl FnMut(IpAddr, Option<IpAddr>, Option<u32>) -> bool) {
         self.tables.retain(|flow| is_used(flow.to, flow.from, flow.interface));
     }
 

@@ -6,7 +6,7 @@ pub(super) mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Bound;
 
 use outflow_media::Time;
@@ -23,6 +23,8 @@ pub(super) struct Link {
     pub(super) mac: Option<Mac>,
     pub(super) broadcast: Option<Mac>,
     pub(super) mtu: u32,
+    /// For packets of IPv6: routers of the link may have told a smaller one. None where the device has no IPv6.
+    pub(super) mtu_v6: Option<u32>,
     /// Switched on, and with a carrier.
     pub(super) up: bool,
     pub(super) no_arp: bool,
@@ -62,7 +64,7 @@ pub(super) enum Reach {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LocalAddress {
     pub(super) ifindex: u32,
-    pub(super) ip: Ipv4Addr,
+    pub(super) ip: IpAddr,
     /// Bits of its network.
     pub(super) length: u8,
 }
@@ -72,7 +74,7 @@ pub(super) struct LocalAddress {
 pub(super) enum Path {
     Via {
         next: NextHop,
-        source: Ipv4Addr,
+        source: IpAddr,
         /// Where the route or what was learned of the path says so.
         mtu: Option<u32>,
     },
@@ -123,6 +125,7 @@ impl Tables {
     pub(super) fn hear(&mut self, heard: Heard) {
         match heard {
             Heard::Link { index, link } => self.hear_link(index, link),
+            Heard::MtuV6 { index, mtu } => self.hear_mtu_v6(index, mtu),
             Heard::Neighbour { at, reach } => self.hear_neighbour(at, reach),
             Heard::Address { address, there } => self.hear_address(address, there),
             Heard::Route { length: 0, .. } | Heard::Rules => self.news.all = true,
@@ -134,8 +137,14 @@ impl Tables {
     /// Routes go with the device that they lead by, without an event of their own and a moment
     /// after the device's; and some come back with it (`fib_sync_down_dev`, `fib_sync_up`,
     /// net/ipv4/fib_semantics.c).
-    fn hear_link(&mut self, index: u32, link: Option<Link>) {
+    fn hear_link(&mut self, index: u32, mut link: Option<Link>) {
         let is_up = link.as_ref().is_some_and(|link| link.up);
+        if let (Some(link), Some(old)) = (&mut link, self.links.get(&index))
+            && link.mtu != old.mtu
+        {
+            // That of IPv6 becomes the same, a moment after the event (`addrconf_notify`, net/ipv6/addrconf.c).
+            link.mtu_v6 = Some(link.mtu);
+        }
         let old = match &link {
             Some(link) => self.links.insert(index, link.clone()),
             None => self.links.remove(&index),
@@ -154,6 +163,13 @@ impl Tables {
                 || flow.interface == Some(index)
                 || (is_up && matches!(path, Path::Nowhere(_)))
         });
+    }
+
+    fn hear_mtu_v6(&mut self, index: u32, mtu: u32) {
+        let Some(link) = self.links.get_mut(&index) else { return };
+        if link.mtu_v6.replace(mtu) != Some(mtu) {
+            self.news.interfaces.insert(index);
+        }
     }
 
     fn hear_neighbour(&mut self, at: NextHop, reach: Option<Reach>) {
@@ -189,10 +205,9 @@ impl Tables {
         }
     }
 
-    fn hear_route(&mut self, to: Ipv4Addr, length: u8) {
-        let host_bits = u32::MAX.checked_shr(u32::from(length)).unwrap_or(0);
-        let first = Flow { to: Ipv4Addr::from(to.to_bits() & !host_bits), from: None, interface: None };
-        let last = Ipv4Addr::from(to.to_bits() | host_bits);
+    fn hear_route(&mut self, to: IpAddr, length: u8) {
+        let (first, last) = ends_of(to, length);
+        let first = Flow { to: first, from: None, interface: None };
         let within = (Bound::Included(first), Bound::Unbounded);
         let flows: Vec<Flow> =
             self.paths.range(within).map(|(flow, _)| *flow).take_while(|flow| flow.to <= last).collect();
@@ -339,7 +354,8 @@ impl Tables {
             Some(Reach::Asked) | None => link.mac_without_asking().ok_or(NoHop::Unresolved(next.address))?,
         };
         let xdp_transmit = self.transmits.get(&next.ifindex).copied().unwrap_or(false);
-        let mtu = path_mtu.map_or(link.mtu, |mtu| mtu.min(link.mtu));
+        let link_mtu = link.mtu.min(link.mtu_v6.filter(|_| source.is_ipv6()).unwrap_or(link.mtu));
+        let mtu = path_mtu.map_or(link_mtu, |mtu| mtu.min(link_mtu));
         Ok(Hop { ifindex: next.ifindex, source_mac, target_mac, source, mtu, xdp_transmit })
     }
 
@@ -359,6 +375,22 @@ impl Tables {
     }
 }
 
+/// The first and the last address of a network.
+fn ends_of(network: IpAddr, length: u8) -> (IpAddr, IpAddr) {
+    match network {
+        IpAddr::V4(ip) => {
+            let hosts = u32::MAX.checked_shr(length.into()).unwrap_or(0);
+            let (first, last) = (ip.to_bits() & !hosts, ip.to_bits() | hosts);
+            (Ipv4Addr::from_bits(first).into(), Ipv4Addr::from_bits(last).into())
+        }
+        IpAddr::V6(ip) => {
+            let hosts = u128::MAX.checked_shr(length.into()).unwrap_or(0);
+            let (first, last) = (ip.to_bits() & !hosts, ip.to_bits() | hosts);
+            (Ipv6Addr::from_bits(first).into(), Ipv6Addr::from_bits(last).into())
+        }
+    }
+}
+
 impl Path {
     fn leads_by(&self, index: u32) -> bool {
         matches!(self, Path::Via { next, .. } if next.ifindex == index)
@@ -366,7 +398,8 @@ impl Path {
 }
 
 impl Link {
-    /// Where the kernel does not ask, it takes these (`arp_constructor`, net/ipv4/arp.c).
+    /// Where the kernel does not ask, it takes these (`arp_constructor`, net/ipv4/arp.c; `ndisc_constructor`,
+    /// net/ipv6/ndisc.c).
     fn mac_without_asking(&self) -> Option<Mac> {
         match (self.no_arp, self.point_to_point) {
             (true, _) => self.mac,

@@ -13,6 +13,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::*;
 
+mod v6;
+
 /// Long enough for the kernel on a busy machine; tests wait this long only when they fail.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -107,12 +109,13 @@ fn try_run(program: &str, arguments: &[&str]) -> Result<String, String> {
 }
 
 /// Makes the kernel ask for a neighbour, as the user path does.
-fn send(to: Ipv4Addr) {
-    let socket = UdpSocket::bind("0.0.0.0:0").expect("bind");
+fn send(to: IpAddr) {
+    let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let socket = UdpSocket::bind(any).expect("bind");
     let _may_be_unreachable = socket.send_to(b"!", (to, 9));
 }
 
-fn addr(text: &str) -> Ipv4Addr {
+fn addr(text: &str) -> IpAddr {
     text.parse().expect("an address")
 }
 
@@ -128,14 +131,14 @@ impl Relay {
         Relay { routes: Routes::open().expect("open"), start: Instant::now(), speed: 1 }
     }
 
-    fn resolve(&mut self, to: Ipv4Addr) -> Result<Hop, NoHop> {
+    fn resolve(&mut self, to: IpAddr) -> Result<Hop, NoHop> {
         self.routes.resolve(to, None, None)
     }
 
     /// What is resolved for an address once it is as wanted, by events and refreshing alone.
     fn until(
         &mut self,
-        to: Ipv4Addr,
+        to: IpAddr,
         what: &str,
         wanted: impl Fn(&Result<Hop, NoHop>) -> bool,
     ) -> Result<Hop, NoHop> {
@@ -157,7 +160,7 @@ impl Relay {
     }
 
     /// The hop once there is one.
-    fn hop(&mut self, to: Ipv4Addr) -> Hop {
+    fn hop(&mut self, to: IpAddr) -> Hop {
         self.until(to, "resolved", Result::is_ok).expect("as waited for")
     }
 
@@ -172,7 +175,7 @@ fn a_neighbour_is_known_after_a_send_and_its_new_address_after_an_event() {
     let mut relay = Relay::open();
     let to = addr("10.7.0.2");
     let first = relay.resolve(to);
-    assert!(matches!(first, Err(NoHop::Unresolved(IpAddr::V4(ip))) if ip == to), "{first:?}");
+    assert!(matches!(first, Err(NoHop::Unresolved(ip)) if ip == to), "{first:?}");
     send(to);
     let hop = relay.hop(to);
     let expected = Hop {
@@ -211,7 +214,7 @@ fn receivers_behind_a_gateway_are_reached_by_it_and_follow_their_route() {
 
     net.relay(&["route", "replace", "10.9.1.0/24", "via", "10.8.0.2"]);
     let unknown = relay.until(to, "moved", |hop| matches!(hop, Err(NoHop::Unresolved(_))));
-    assert!(matches!(unknown, Err(NoHop::Unresolved(IpAddr::V4(ip))) if ip == addr("10.8.0.2")));
+    assert!(matches!(unknown, Err(NoHop::Unresolved(ip)) if ip == addr("10.8.0.2")));
     send(to);
     let hop = relay.hop(to);
     assert_eq!(hop.target_mac, net.neighbour.mac("other"));
@@ -219,7 +222,7 @@ fn receivers_behind_a_gateway_are_reached_by_it_and_follow_their_route() {
 
     // Given a source and a device, the answer is the kernel's for these.
     let bound = relay.routes.resolve(addr("10.7.0.2"), Some(addr("10.8.0.1")), Some(hop.ifindex));
-    assert!(matches!(bound, Err(NoHop::Unresolved(IpAddr::V4(ip))) if ip == addr("10.7.0.2")), "{bound:?}");
+    assert!(matches!(bound, Err(NoHop::Unresolved(ip)) if ip == addr("10.7.0.2")), "{bound:?}");
     let foreign = relay.routes.resolve(to, Some(addr("10.99.0.1")), None);
     assert!(matches!(foreign, Err(NoHop::NoRoute(_))), "{foreign:?}");
 }

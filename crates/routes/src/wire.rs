@@ -7,10 +7,10 @@
 mod tests;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netlink_packet_core::{DecodeError, NlaBuffer, NlasIterator, Parseable, ParseableParametrized};
-use netlink_packet_route::address::{AddressAttribute, AddressHeader, AddressMessage};
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{
     LinkAttribute, LinkExtentMask, LinkFlags, LinkHeader, LinkLayerType, LinkMessage,
 };
@@ -29,6 +29,8 @@ use super::tables::{Link, LinkKind, LocalAddress, NextHop, Path, Reach};
 /// linux/neighbour.h).
 const LINK_HEADER_BYTES: usize = 16;
 const NEIGHBOUR_HEADER_BYTES: usize = 12;
+/// Bytes before the value of an attribute: `struct nlattr` (linux/netlink.h).
+const ATTRIBUTE_HEADER_BYTES: usize = 4;
 
 /// `RTM_NEWNEXTHOP` and `RTM_DELNEXTHOP` (linux/rtnetlink.h).
 const NEW_NEXT_HOP: u16 = 104;
@@ -39,12 +41,14 @@ const DELETE_NEXT_HOP: u16 = 105;
 pub(super) enum Heard {
     /// A device is as it says, or gone.
     Link { index: u32, link: Option<Link> },
+    /// A device's MTU for packets of IPv6.
+    MtuV6 { index: u32, mtu: u32 },
     /// A neighbour is as it says, or forgotten.
     Neighbour { at: NextHop, reach: Option<Reach> },
     /// An address of this machine has come or gone.
     Address { address: LocalAddress, there: bool },
     /// Something about the routes to this prefix.
-    Route { to: Ipv4Addr, length: u8 },
+    Route { to: IpAddr, length: u8 },
     /// Something about the rules, which may change every route.
     Rules,
     /// Something about next hop objects. What routes gain by them has events of its own; those
@@ -64,11 +68,15 @@ pub(super) fn read(kind: u16, payload: &[u8]) -> Result<Option<Heard>, DecodeErr
         libc::RTM_NEWROUTE | libc::RTM_DELROUTE => {
             let message = RouteMessage::parse(payload)?;
             let to = message.attributes.iter().find_map(|attribute| match attribute {
-                RouteAttribute::Destination(RouteAddress::Inet(to)) => Some(*to),
+                RouteAttribute::Destination(to) => ip(to),
                 _ => None,
             });
+            let any: IpAddr = match message.header.address_family {
+                AddressFamily::Inet6 => Ipv6Addr::UNSPECIFIED.into(),
+                _ => Ipv4Addr::UNSPECIFIED.into(),
+            };
             let length = message.header.destination_prefix_length;
-            Ok(Some(Heard::Route { to: to.unwrap_or(Ipv4Addr::UNSPECIFIED), length }))
+            Ok(Some(Heard::Route { to: to.unwrap_or(any), length }))
         }
         libc::RTM_NEWRULE | libc::RTM_DELRULE => Ok(Some(Heard::Rules)),
         NEW_NEXT_HOP | DELETE_NEXT_HOP => Ok(Some(Heard::NextHops)),
@@ -78,6 +86,11 @@ pub(super) fn read(kind: u16, payload: &[u8]) -> Result<Option<Heard>, DecodeErr
 
 fn read_link(payload: &[u8], there: bool) -> Result<Option<Heard>, DecodeError> {
     let header = LinkHeader::parse(payload)?;
+    let said = &payload[LINK_HEADER_BYTES..];
+    if header.interface_family == AddressFamily::Inet6 {
+        let mtu = mtu_v6(said, &[libc::IFLA_PROTINFO]);
+        return Ok(mtu.map(|mtu| Heard::MtuV6 { index: header.index, mtu }));
+    }
     // A bridge speaks of its ports here, too: one that it lets go is no device that is gone.
     if header.interface_family != AddressFamily::Unspec {
         return Ok(None);
@@ -93,11 +106,12 @@ fn read_link(payload: &[u8], there: bool) -> Result<Option<Heard>, DecodeError> 
         mac: None,
         broadcast: None,
         mtu: 0,
+        mtu_v6: mtu_v6(said, &[libc::IFLA_AF_SPEC, libc::AF_INET6 as u16]),
         up: flags.contains(LinkFlags::Up | LinkFlags::LowerUp),
         no_arp: flags.contains(LinkFlags::Noarp),
         point_to_point: flags.contains(LinkFlags::Pointopoint),
     };
-    for attribute in attributes(&payload[LINK_HEADER_BYTES..], header.interface_family) {
+    for attribute in attributes(said, header.interface_family) {
         match attribute {
             LinkAttribute::IfName(name) => link.name = name,
             LinkAttribute::Address(bytes) => link.mac = mac(&bytes),
@@ -107,6 +121,21 @@ fn read_link(payload: &[u8], there: bool) -> Result<Option<Heard>, DecodeError> 
         }
     }
     Ok(Some(Heard::Link { index: header.index, link: there.then_some(link) }))
+}
+
+/// The MTU that IPv6 has for a device, in attributes within others: of all that is said of it, or where IPv6 speaks by
+/// itself, as when a router has told one.
+fn mtu_v6(bytes: &[u8], within: &[u16]) -> Option<u32> {
+    // IFLA_INET6_CONF and DEVCONF_MTU6 of linux/if_link.h and linux/ipv6.h.
+    const SETTINGS: u16 = 2;
+    const MTU: usize = 2;
+    let settings = within.iter().chain(&[SETTINGS]).try_fold(bytes, |bytes, kind| {
+        let found = NlasIterator::new(bytes).flatten().find(|nla| nla.kind() == *kind)?;
+        let length = found.length().into();
+        found.into_inner().get(ATTRIBUTE_HEADER_BYTES..length)
+    })?;
+    let (words, _) = settings.as_chunks::<4>();
+    words.get(MTU).map(|word| u32::from_ne_bytes(*word)).filter(|mtu| *mtu > 0)
 }
 
 fn read_neighbour(payload: &[u8], there: bool) -> Result<Option<Heard>, DecodeError> {
@@ -139,11 +168,22 @@ fn read_neighbour(payload: &[u8], there: bool) -> Result<Option<Heard>, DecodeEr
 
 fn read_address(payload: &[u8], there: bool) -> Result<Option<Heard>, DecodeError> {
     let message = AddressMessage::parse(payload)?;
-    let local = message.attributes.iter().find_map(|attribute| match attribute {
-        AddressAttribute::Local(IpAddr::V4(ip)) => Some(*ip),
-        _ => None,
-    });
-    Ok(local.map(|ip| {
+    let (mut local, mut address, mut is_tried) = (None, None, false);
+    for attribute in message.attributes {
+        match attribute {
+            AddressAttribute::Local(ip) => local = Some(ip),
+            AddressAttribute::Address(ip) => address = Some(ip),
+            AddressAttribute::Flags(flags) => {
+                is_tried =
+                    flags.contains(AddressFlags::Tentative) && !flags.contains(AddressFlags::Optimistic);
+            }
+            _ => {}
+        }
+    }
+    // Of IPv4, the other one is that of a network or of a peer. An address of IPv6 is used when no other host has it,
+    // which another event tells (RFC 4862, section 5.4).
+    let own = local.or(address.filter(IpAddr::is_ipv6)).filter(|_| !(there && is_tried));
+    Ok(own.map(|ip| {
         let (ifindex, length) = (message.header.index, message.header.prefix_len);
         Heard::Address { address: LocalAddress { ifindex, ip, length }, there }
     }))
@@ -161,26 +201,37 @@ fn mac(bytes: &[u8]) -> Option<Mac> {
     bytes.try_into().ok()
 }
 
+fn ip(address: &RouteAddress) -> Option<IpAddr> {
+    match address {
+        RouteAddress::Inet(ip) => Some(IpAddr::V4(*ip)),
+        RouteAddress::Inet6(ip) => Some(IpAddr::V6(*ip)),
+        _ => None,
+    }
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}
+
 /// The dumps that fill the tables again.
 pub(super) fn dumps() -> [RouteNetlinkMessage; 3] {
     let mut link = LinkMessage::default();
     link.attributes.push(LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats]));
-    let mut address = AddressMessage::default();
-    address.header = AddressHeader { family: AddressFamily::Inet, ..AddressHeader::default() };
     [
         RouteNetlinkMessage::GetLink(link),
         RouteNetlinkMessage::GetNeighbour(NeighbourMessage::default()),
-        RouteNetlinkMessage::GetAddress(address),
+        RouteNetlinkMessage::GetAddress(AddressMessage::default()),
     ]
 }
 
 /// Asks for the route of a flow.
 pub(super) fn route_request(flow: &Flow) -> RouteNetlinkMessage {
     let mut message = RouteMessage::default();
+    let bits = if flow.to.is_ipv4() { 32 } else { 128 };
     message.header = RouteHeader {
-        address_family: AddressFamily::Inet,
-        destination_prefix_length: 32,
-        source_prefix_length: if flow.from.is_some() { 32 } else { 0 },
+        address_family: family(flow.to),
+        destination_prefix_length: bits,
+        source_prefix_length: if flow.from.is_some() { bits } else { 0 },
         ..RouteHeader::default()
     };
     message.attributes.push(RouteAttribute::Destination(flow.to.into()));
@@ -204,14 +255,14 @@ pub(super) fn read_path(flow: &Flow, kind: u16, payload: &[u8]) -> io::Result<Pa
         RouteType::Broadcast | RouteType::Multicast | RouteType::Anycast => return Ok(Path::Group),
         _ => return Ok(Path::Nowhere(libc::ENETUNREACH)),
     }
-    let (mut ifindex, mut address, mut source, mut mtu) = (None, IpAddr::V4(flow.to), flow.from, None);
+    let (mut ifindex, mut address, mut source, mut mtu) = (None, flow.to, flow.from, None);
     for attribute in &message.attributes {
         match attribute {
             RouteAttribute::Oif(index) => ifindex = Some(*index),
-            RouteAttribute::Gateway(RouteAddress::Inet(ip)) => address = IpAddr::V4(*ip),
+            RouteAttribute::Gateway(gateway) => address = ip(gateway).unwrap_or(address),
             RouteAttribute::Via(RouteVia::Inet(ip)) => address = IpAddr::V4(*ip),
             RouteAttribute::Via(RouteVia::Inet6(ip)) => address = IpAddr::V6(*ip),
-            RouteAttribute::PrefSource(RouteAddress::Inet(ip)) => source = source.or(Some(*ip)),
+            RouteAttribute::PrefSource(preferred) => source = source.or(ip(preferred)),
             RouteAttribute::Metrics(metrics) => {
                 mtu = metrics.iter().find_map(|metric| match metric {
                     RouteMetric::Mtu(mtu) => Some(*mtu),
@@ -231,10 +282,9 @@ pub(super) fn read_path(flow: &Flow, kind: u16, payload: &[u8]) -> io::Result<Pa
 /// Asks the kernel to make sure of a neighbour as if a packet had just been sent to it
 /// (`neigh_add` with `NTF_USE`, net/core/neighbour.c).
 pub(super) fn use_request(at: &NextHop) -> RouteNetlinkMessage {
-    let family = if at.address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let mut message = NeighbourMessage::default();
     message.header = NeighbourHeader {
-        family,
+        family: family(at.address),
         ifindex: at.ifindex,
         flags: NeighbourFlags::Use,
         ..NeighbourHeader::default()

@@ -7,7 +7,7 @@
 
 use core::marker::PhantomData;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use outflow_packet::DropReason;
@@ -52,9 +52,9 @@ pub(crate) struct UdpPort {
     pub(crate) socket: UdpSocket,
     /// Its own address.
     pub(crate) local: SocketAddr,
-    /// Time to live of its packets.
+    /// Time to live of its packets, or hop limit.
     pub(crate) ttl: u8,
-    /// Type of service of its packets.
+    /// Type of service of its packets, or traffic class.
     pub(crate) tos: u8,
     /// The device that it is bound to.
     pub(crate) interface: Option<u32>,
@@ -76,7 +76,10 @@ impl UdpPort {
     pub(crate) fn new(socket: UdpSocket, token: usize, push: Option<&Destination>) -> io::Result<Self> {
         let options = socket2::SockRef::from(&socket);
         let local = socket.local_addr()?;
-        let (ttl, tos) = if local.is_ipv4() { (options.ttl_v4()?, options.tos_v4()?) } else { (0, 0) };
+        let (ttl, tos) = match local {
+            SocketAddr::V4(_) => (options.ttl_v4()?, options.tos_v4()?),
+            SocketAddr::V6(_) => (options.unicast_hops_v6()?, options.tclass_v6()?),
+        };
         let interface = options.device()?.map(|name| {
             let name = String::from_utf8_lossy(&name).into_owned();
             rustix::net::netdevice::name_to_index(&socket, &name)
@@ -87,11 +90,8 @@ impl UdpPort {
     }
 
     /// The source address of its packets, if it is bound to one.
-    pub(crate) fn own_address(&self) -> Option<Ipv4Addr> {
-        match self.local.ip() {
-            IpAddr::V4(own) if !own.is_unspecified() => Some(own),
-            _ => None,
-        }
+    pub(crate) fn own_address(&self) -> Option<IpAddr> {
+        Some(self.local.ip()).filter(|own| !own.is_unspecified())
     }
 }
 

@@ -3,7 +3,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::*;
-use crate::Part;
+use crate::{Ends, Part};
 
 /// A table in memory that no program sees.
 fn table(size: u32) -> Table {
@@ -15,8 +15,8 @@ fn table(size: u32) -> Table {
 
 fn target(ifindex: u32) -> Target {
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1);
-    let (mac, from, to) = ([0; 6], address, address);
-    Target { ifindex, source_mac: mac, target_mac: mac, from, to, ttl: 1, tos: 0, part: Part::WHOLE }
+    let (mac, ends) = ([0; 6], Ends::V4 { from: address, to: address });
+    Target { ifindex, source_mac: mac, target_mac: mac, ends, ttl: 1, tos: 0, part: Part::WHOLE }
 }
 
 /// Whether all is free, in one piece.

@@ -19,7 +19,11 @@ fn layered_targets(scene: &Scene, count: u32) -> Vec<Target> {
         .cycle()
         .zip(0_u16..)
         .map(|(max_layer, index)| Part { max_layer, apart: index.wrapping_mul(37) % 411 });
-    targets(scene, count).into_iter().zip(parts).map(|(target, part)| Target { part, ..target }).collect()
+    targets(scene, count, Audience::Mixed)
+        .into_iter()
+        .zip(parts)
+        .map(|(target, part)| Target { part, ..target })
+        .collect()
 }
 
 #[test]
@@ -63,12 +67,13 @@ fn check(
         SendPath::Xdp => kernel.send_xdp(group, ALL, &pieces, layered),
     };
     assert_eq!(sent.expect("sent"), Sent::default(), "{way:?}");
-    let takes: Vec<_> = targets.iter().filter(|target| target.part.max_layer.takes(layer)).collect();
+    let mut takes: Vec<_> = targets.iter().filter(|target| target.part.max_layer.takes(layer)).collect();
     let mut got = tap.read(takes.len());
     got.sort_by_key(|frame| frame.to);
+    takes.sort_by_key(|target| addresses(target).1);
     assert_eq!(got.len(), takes.len(), "{way:?}, layer {layer}");
     for (target, frame) in takes.iter().zip(got) {
-        assert_eq!(frame.to, target.to);
+        assert_eq!(frame.to, addresses(target).1);
         assert!(
             frame.payload == expected(&payload, target, ends),
             "{way:?}, layer {layer}: other bytes to {}",
@@ -93,7 +98,7 @@ fn frames_that_are_used_again_have_right_checksums() {
         lower_all(kernel, &targets);
         // No other target has a socket: the others' frames are let go as they come.
         let last = targets.last().expect("there are some");
-        let socket = scene.in_far(|| UdpSocket::bind(last.to)).expect("an address of its own");
+        let socket = scene.in_far(|| UdpSocket::bind(addresses(last).1)).expect("an address of its own");
         socket.set_read_timeout(Some(core::time::Duration::from_secs(5))).expect("a socket");
         let payload = numbered_payload(700);
         let header = payload.first_chunk().expect("an RTP header");
@@ -114,7 +119,7 @@ fn those_that_do_not_take_a_layer_are_passed_over() {
     scene.with_kernel(|kernel| {
         let [base, best] = [2, 1].map(|level| Level::new(level).expect("a level").of(2));
         let takes = [0, 1, 400, 599];
-        let mut targets = targets(&scene, 900);
+        let mut targets = targets(&scene, 900, Audience::Mixed);
         for (target, place) in targets.iter_mut().zip(0..) {
             target.part = Part { max_layer: if takes.contains(&place) { best } else { base }, apart: 0 };
         }
@@ -132,7 +137,7 @@ fn those_that_do_not_take_a_layer_are_passed_over() {
             };
             assert_eq!(sent.expect("sent"), Sent::default(), "{way:?}");
             let got: Vec<_> = tap.read(takes.len()).iter().map(|frame| frame.to).collect();
-            assert_eq!(got, takes.map(|place| targets[place].to), "{way:?}");
+            assert_eq!(got, takes.map(|place| addresses(&targets[place]).1), "{way:?}");
             assert!(tap.read(1).is_empty(), "{way:?}: and none other");
         }
     });

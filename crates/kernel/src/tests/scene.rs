@@ -1,10 +1,11 @@
 //! Two network namespaces, joined by a pair of virtual devices: `near`, where the kernel path sends,
 //! and `far`, where the receivers would be.
 
+use core::ops::Range;
 use core::time::Duration;
 use std::fs::File;
 use std::io::Read;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,7 +48,7 @@ impl Scene {
             assert!(run(&["ip", "netns", "exec", place, "sysctl", "-q", &quiet]));
             assert!(run(&["ip", "-n", place, "link", "set", device, "up"]));
         }
-        // All targets' addresses are the far end's own.
+        // All targets' addresses are the far end's own; those of IPv6 when it has that.
         scene.far(&["ip", "address", "add", "10.76.0.2/24", "dev", "far"]);
         scene.far(&["ip", "route", "add", "local", "10.77.0.0/16", "dev", "far"]);
         let (near_mac, far_mac) = (mac(&scene.near, "near"), mac(&scene.far, "far"));
@@ -66,6 +67,12 @@ impl Scene {
 
     pub(super) fn far(&self, command: &[&str]) {
         assert!(run(&[&["ip", "netns", "exec", &self.far], command].concat()), "{command:?}");
+    }
+
+    /// Has the far end take packets of IPv6, too. It says things of its own then.
+    pub(super) fn take_ipv6(&self) {
+        self.far(&["sysctl", "-q", "net.ipv6.conf.far.disable_ipv6=0"]);
+        self.far(&["ip", "-6", "route", "add", "local", "fd77::/64", "dev", "far"]);
     }
 
     pub(super) fn index_of(&self, device: &str) -> u32 {
@@ -172,8 +179,8 @@ pub(super) struct Frames(File);
 pub(super) struct Frame {
     pub(super) target_mac: [u8; 6],
     pub(super) source_mac: [u8; 6],
-    pub(super) from: SocketAddrV4,
-    pub(super) to: SocketAddrV4,
+    pub(super) from: SocketAddr,
+    pub(super) to: SocketAddr,
     pub(super) ttl: u8,
     pub(super) tos: u8,
     pub(super) payload: Vec<u8>,
@@ -183,12 +190,14 @@ impl Frames {
     pub(super) fn open(scene: &Scene) -> Self {
         inside(&scene.far, || {
             let protocol = rustix::net::Protocol::from_raw(
-                core::num::NonZeroU32::new(u32::from((libc::ETH_P_IP as u16).to_be())).expect("not 0"),
+                core::num::NonZeroU32::new(u32::from((libc::ETH_P_ALL as u16).to_be())).expect("not 0"),
             );
             let (family, kind) = (AddressFamily::PACKET, SocketType::RAW);
             let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, Some(protocol))
                 .expect("root may");
             outflow_socket::set_int(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 64 << 20).expect("root");
+            outflow_socket::set_int(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)
+                .expect("4.20");
             let timeout = Some(Duration::from_secs(1));
             rustix::net::sockopt::set_socket_timeout(&socket, rustix::net::sockopt::Timeout::Recv, timeout)
                 .expect("a socket");
@@ -214,24 +223,47 @@ impl Frame {
     /// Panics at any field that a receiver or a router could object to.
     fn parse(bytes: &[u8]) -> Self {
         let half = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-        let address = |at: usize| Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]);
         let mac = |at: usize| core::array::from_fn(|i| bytes[at + i]);
-        assert_eq!((half(12), bytes[14], bytes[23]), (0x0800, 0x45, 17), "IPv4 and UDP");
-        assert_eq!(usize::from(half(16)), bytes.len() - 14, "length of the IP packet");
-        assert_eq!(half(20), 0x4000, "may not be fragmented, and is not");
-        assert_eq!(usize::from(half(38)), bytes.len() - 34, "length of the UDP packet");
-        assert_eq!(Sum::default().add(&bytes[14..34]).folded(), 0xffff, "checksum of the IP header");
-        assert_ne!(half(40), 0, "UDP has a checksum");
-        let pseudo = Sum::default().add(&bytes[26..34]).add(&[0, 17]).add(&bytes[38..40]);
-        assert_eq!(pseudo.add(&bytes[34..]).folded(), 0xffff, "checksum of the UDP packet");
+        let (udp_at, addresses, [from, to], ttl, tos) = match half(12) {
+            0x0800 => Self::parse_v4(bytes),
+            0x86dd => Self::parse_v6(bytes),
+            other => panic!("neither IPv4 nor IPv6: {other:#x}"),
+        };
+        let udp = &bytes[udp_at..];
+        assert_eq!(usize::from(half(udp_at + 4)), udp.len(), "length of the UDP packet");
+        assert_ne!(half(udp_at + 6), 0, "UDP has a checksum");
+        let pseudo = Sum::default().add(&bytes[addresses]).add(&[0, 17]).add(&udp[4..6]);
+        assert_eq!(pseudo.add(udp).folded(), 0xffff, "checksum of the UDP packet");
         Frame {
             target_mac: mac(0),
             source_mac: mac(6),
-            from: SocketAddrV4::new(address(26), half(34)),
-            to: SocketAddrV4::new(address(30), half(36)),
-            ttl: bytes[22],
-            tos: bytes[15],
-            payload: bytes[42..].to_vec(),
+            from: SocketAddr::new(from, half(udp_at)),
+            to: SocketAddr::new(to, half(udp_at + 2)),
+            ttl,
+            tos,
+            payload: udp[8..].to_vec(),
         }
+    }
+
+    /// Where UDP begins, where addresses are, both of them, the time to live, and the type of service.
+    fn parse_v4(bytes: &[u8]) -> (usize, Range<usize>, [IpAddr; 2], u8, u8) {
+        let half = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let address = |at: usize| Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]);
+        assert_eq!((bytes[14], bytes[23]), (0x45, 17), "IPv4 and UDP");
+        assert_eq!(usize::from(half(16)), bytes.len() - 14, "length of the IP packet");
+        assert_eq!(half(20), 0x4000, "may not be fragmented, and is not");
+        assert_eq!(Sum::default().add(&bytes[14..34]).folded(), 0xffff, "checksum of the IP header");
+        (34, 26..34, [address(26).into(), address(30).into()], bytes[22], bytes[15])
+    }
+
+    fn parse_v6(bytes: &[u8]) -> (usize, Range<usize>, [IpAddr; 2], u8, u8) {
+        let half = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let address =
+            |at: usize| Ipv6Addr::from(<[u8; 16]>::try_from(&bytes[at..at + 16]).expect("16 bytes"));
+        assert_eq!((bytes[14] >> 4, bytes[20]), (6, 17), "IPv6 and UDP");
+        assert_eq!(usize::from(half(18)), bytes.len() - 54, "length of what is behind the IP header");
+        assert_eq!((bytes[15] & 0xf, half(16)), (0, 0), "no flow label");
+        let class = bytes[14] << 4 | bytes[15] >> 4;
+        (54, 22..54, [address(22).into(), address(38).into()], bytes[21], class)
     }
 }

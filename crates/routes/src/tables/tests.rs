@@ -5,7 +5,7 @@ use super::*;
 const DEVICE: u32 = 3;
 const OTHER: u32 = 4;
 const GATEWAY: NextHop = NextHop { ifindex: DEVICE, address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 254)) };
-const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const OWN: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
 /// An ordinary Ethernet device, up.
 pub(crate) fn link() -> Link {
@@ -15,6 +15,7 @@ pub(crate) fn link() -> Link {
         mac: Some([2, 0, 0, 0, 0, 1]),
         broadcast: Some([0xFF; 6]),
         mtu: 1500,
+        mtu_v6: None,
         up: true,
         no_arp: false,
         point_to_point: false,
@@ -42,7 +43,7 @@ fn by_gateway() -> Path {
 }
 
 fn by_other() -> Path {
-    Path::Via { next: NextHop { ifindex: OTHER, ..GATEWAY }, source: Ipv4Addr::new(10, 1, 0, 1), mtu: None }
+    Path::Via { next: NextHop { ifindex: OTHER, ..GATEWAY }, source: [10, 1, 0, 1].into(), mtu: None }
 }
 
 /// Two devices; `far` by the gateway of the first, `other` by the second.
@@ -144,9 +145,67 @@ fn a_route_matters_to_those_that_its_prefix_holds() {
     assert_eq!(tables.take_changes(), only(bound), "bound or not");
 }
 
+/// Two addresses of IPv6 by the gateway of IPv4, as if that could be.
+fn two_v6() -> (Flow, Flow, Tables) {
+    let [near, far] = ["2001:db8:1::1", "2001:db8:2::1"].map(|text| Flow {
+        to: text.parse().expect("an address"),
+        from: None,
+        interface: None,
+    });
+    (near, far, tables(near, far))
+}
+
+#[test]
+fn a_route_of_ipv6_matters_to_those_that_its_prefix_holds() {
+    for (prefix, length, matters) in [
+        ("2001:db8:1::", 64, true),
+        ("2001:db8:1::1", 128, true),
+        ("2001:db8::", 46, true),
+        ("2001:db8:1::2", 128, false),
+        ("2001:db8:3::", 48, false),
+        ("32.1.13.184", 32, false),
+        ("128.0.0.0", 1, false),
+    ] {
+        let (near, _, mut tables) = two_v6();
+        tables.hear(Heard::Route { to: prefix.parse().expect("an address"), length });
+        assert_eq!(tables.path(&near).is_none(), matters, "{prefix}/{length}: asked for again");
+        assert_eq!(tables.take_changes().concern(near.to, None, None), matters, "{prefix}/{length}");
+    }
+    let (near, far, mut tables) = two_v6();
+    tables.hear(Heard::Route { to: [192, 0, 2, 0].into(), length: 1 });
+    assert!(tables.take_changes().is_empty(), "a route of IPv4");
+    tables.hear(Heard::Route { to: "2000::".parse().expect("an address"), length: 3 });
+    assert_eq!(tables.take_changes(), Changes { all: false, flows: vec![near, far] });
+}
+
+#[test]
+fn the_mtu_of_ipv6_is_the_least_of_the_device_what_routers_tell_and_the_route() {
+    let source = "2001:db8::1".parse().expect("an address");
+    let path = |mtu| Path::Via { next: GATEWAY, source, mtu };
+    let (near, _, mut tables) = two_v6();
+    assert_eq!(tables.hop(path(None)).expect("all is known").mtu, 1500);
+    tables.hear(Heard::MtuV6 { index: DEVICE, mtu: 1400 });
+    assert_eq!(tables.take_changes(), only(near));
+    tables.hear(Heard::MtuV6 { index: DEVICE, mtu: 1400 });
+    assert!(tables.take_changes().is_empty(), "it says the same");
+    for (route, mtu) in [(None, 1400), (Some(1280), 1280), (Some(1450), 1400)] {
+        assert_eq!(tables.hop(path(route)).expect("as before").mtu, mtu);
+    }
+    assert_eq!(tables.hop(by_gateway()).expect("as before").mtu, 1500, "IPv4 is not concerned");
+    // The event has what it was before.
+    hear_link(&mut tables, DEVICE, Link { mtu: 1450, mtu_v6: Some(1400), ..link() });
+    assert_eq!(
+        tables.hop(path(None)).expect("as before").mtu,
+        1450,
+        "a device's new one is that of IPv6, too"
+    );
+    tables.hear(Heard::MtuV6 { index: 99, mtu: 1400 });
+    assert_eq!(tables.take_changes(), only(near), "there is no such device");
+}
+
 #[test]
 fn the_default_route_and_rules_matter_to_all() {
-    for heard in [Heard::Rules, Heard::Route { to: Ipv4Addr::UNSPECIFIED, length: 0 }] {
+    for heard in [Heard::Rules, Heard::Route { to: Ipv4Addr::UNSPECIFIED.into(), length: 0 }] {
         let (far, other, mut tables) = two();
         tables.hear(heard);
         let changes = tables.take_changes();
@@ -196,9 +255,9 @@ fn routes_are_asked_for_again_when_their_device_comes_or_goes_and_once_more_late
 #[test]
 fn an_address_matters_to_those_that_send_from_it_or_by_its_device() {
     let (far, _, mut tables) = two();
-    let named = Flow { from: Some(Ipv4Addr::new(10, 2, 0, 1)), ..flow([203, 0, 113, 1]) };
+    let named = Flow { from: Some([10, 2, 0, 1].into()), ..flow([203, 0, 113, 1]) };
     tables.learn(named, Path::Nowhere(libc::EINVAL)).expect("there is room");
-    let unused = LocalAddress { ifindex: 9, ip: Ipv4Addr::new(10, 2, 0, 1), length: 24 };
+    let unused = LocalAddress { ifindex: 9, ip: [10, 2, 0, 1].into(), length: 24 };
     tables.hear(Heard::Address { address: unused, there: true });
     assert_eq!(tables.take_changes(), only(named), "it may be sent from now");
     tables.hear(Heard::Address { address: unused, there: true });
@@ -282,6 +341,6 @@ fn receivers_beyond_the_limit_are_refused_and_known_ones_are_not() {
     }
     tables.learn(flow([255; 4]), Path::Local).expect_err("there is none left");
     tables.learn(flow([0; 4]), by_gateway()).expect("it is known");
-    tables.retain(|flow| flow.to.octets()[3] == 0);
+    tables.retain(|flow| matches!(flow.to, IpAddr::V4(to) if to.octets()[3] == 0));
     tables.learn(flow([255; 4]), Path::Local).expect("there is room again");
 }

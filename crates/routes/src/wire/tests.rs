@@ -56,7 +56,7 @@ fn route_message() -> RouteMessage {
 }
 
 fn flow() -> Flow {
-    Flow { to: TO, from: None, interface: None }
+    Flow { to: TO.into(), from: None, interface: None }
 }
 
 fn read_one(kind: u16, message: &impl Emitable) -> Option<Heard> {
@@ -126,12 +126,12 @@ fn neighbours_are_known_as_long_as_the_kernel_sends_to_them() {
 #[test]
 fn events_of_routes_say_which_prefix_and_those_of_rules_nothing() {
     let heard = read_one(libc::RTM_DELROUTE, &route_message());
-    assert_eq!(heard, Some(Heard::Route { to: TO, length: 32 }));
+    assert_eq!(heard, Some(Heard::Route { to: TO.into(), length: 32 }));
     let mut default = route_message();
     default.header.destination_prefix_length = 0;
     default.attributes.remove(0);
     let heard = read_one(libc::RTM_NEWROUTE, &default);
-    assert_eq!(heard, Some(Heard::Route { to: Ipv4Addr::UNSPECIFIED, length: 0 }));
+    assert_eq!(heard, Some(Heard::Route { to: Ipv4Addr::UNSPECIFIED.into(), length: 0 }));
     assert_eq!(read_one(libc::RTM_NEWRULE, &RuleMessage::default()), Some(Heard::Rules));
     assert_eq!(read(DELETE_NEXT_HOP, &[]).expect("nothing is read"), Some(Heard::NextHops));
     assert_eq!(read(libc::RTM_NEWQDISC, &[]).expect("nothing is read"), None);
@@ -139,7 +139,7 @@ fn events_of_routes_say_which_prefix_and_those_of_rules_nothing() {
 
 #[test]
 fn an_answer_leads_by_a_gateway_or_to_the_destination_itself() {
-    let source = Ipv4Addr::new(10, 0, 0, 1);
+    let source = IpAddr::from([10, 0, 0, 1]);
     let by = |address| Path::Via { next: NextHop { ifindex: 3, address }, source, mtu: Some(1280) };
     assert_eq!(path(&route_message()).expect("a route"), by(GATEWAY.into()));
     let mut direct = route_message();
@@ -148,10 +148,94 @@ fn an_answer_leads_by_a_gateway_or_to_the_destination_itself() {
     let six = std::net::Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, 1);
     direct.attributes.push(RouteAttribute::Via(six.into()));
     assert_eq!(path(&direct).expect("a route"), by(six.into()));
-    let from = Ipv4Addr::new(10, 0, 0, 7);
+    let from = IpAddr::from([10, 0, 0, 7]);
     let asked = Flow { from: Some(from), ..flow() };
     let answer = read_path(&asked, libc::RTM_NEWROUTE, &bytes(&direct)).expect("a route");
     assert!(matches!(answer, Path::Via { source, .. } if source == from), "as it was asked for");
+}
+
+#[test]
+fn an_answer_of_ipv6_leads_by_a_gateway_of_its_link() {
+    let [to, gateway, own]: [Ipv6Addr; 3] =
+        ["2001:db8:9::1", "fe80::1", "2001:db8::7"].map(|text| text.parse().expect("an address"));
+    let asked = Flow { to: to.into(), from: None, interface: None };
+    let mut message = route_message();
+    message.header.address_family = AddressFamily::Inet6;
+    message.header.destination_prefix_length = 128;
+    message.attributes = vec![
+        RouteAttribute::Destination(to.into()),
+        RouteAttribute::Oif(3),
+        RouteAttribute::PrefSource(own.into()),
+    ];
+    let by = |address: Ipv6Addr| Path::Via {
+        next: NextHop { ifindex: 3, address: address.into() },
+        source: own.into(),
+        mtu: None,
+    };
+    let answer =
+        |message: &RouteMessage| read_path(&asked, libc::RTM_NEWROUTE, &bytes(message)).expect("a route");
+    assert_eq!(answer(&message), by(to));
+    message.attributes.push(RouteAttribute::Gateway(gateway.into()));
+    assert_eq!(answer(&message), by(gateway));
+    let heard = read_one(libc::RTM_DELROUTE, &message);
+    assert_eq!(heard, Some(Heard::Route { to: to.into(), length: 128 }));
+    message.header.destination_prefix_length = 0;
+    message.attributes.remove(0);
+    let heard = read_one(libc::RTM_DELROUTE, &message);
+    assert_eq!(heard, Some(Heard::Route { to: Ipv6Addr::UNSPECIFIED.into(), length: 0 }));
+}
+
+#[test]
+fn an_address_of_ipv6_is_there_once_no_other_host_has_it() {
+    let ip: IpAddr = "2001:db8::7".parse().expect("an address");
+    let mut message = AddressMessage::default();
+    message.header.family = AddressFamily::Inet6;
+    message.header.prefix_len = 64;
+    message.header.index = 3;
+    let mut heard = |kind, flags| {
+        message.attributes = vec![AddressAttribute::Address(ip), AddressAttribute::Flags(flags)];
+        read_one(kind, &message)
+    };
+    let said = |there| {
+        let address = LocalAddress { ifindex: 3, ip, length: 64 };
+        Some(Heard::Address { address, there })
+    };
+    let tentative = AddressFlags::Tentative;
+    assert_eq!(heard(libc::RTM_NEWADDR, tentative), None);
+    assert_eq!(heard(libc::RTM_NEWADDR, tentative | AddressFlags::Optimistic), said(true));
+    assert_eq!(heard(libc::RTM_NEWADDR, AddressFlags::Permanent), said(true));
+    assert_eq!(heard(libc::RTM_DELADDR, tentative), said(false));
+}
+
+/// An attribute with a value.
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let length = (ATTRIBUTE_HEADER_BYTES + value.len()) as u16;
+    let mut bytes = [&length.to_ne_bytes(), &kind.to_ne_bytes(), value].concat();
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+#[test]
+fn the_mtu_of_ipv6_is_read_from_a_device_and_from_what_ipv6_says_of_it() {
+    let settings = [1_u32, 64, 1400, 1].map(u32::to_ne_bytes).concat();
+    let settings = [attribute(1, &[0; 4]), attribute(2, &settings)].concat();
+    let families = [attribute(libc::AF_INET as u16, &[0; 8]), attribute(libc::AF_INET6 as u16, &settings)];
+    let mut whole = bytes(&link_message());
+    whole.extend(attribute(libc::IFLA_AF_SPEC, &families.concat()));
+    let heard = read(libc::RTM_NEWLINK, &whole);
+    let Ok(Some(Heard::Link { link: Some(link), .. })) = heard else { panic!("not a device: {heard:?}") };
+    assert_eq!((link.mtu, link.mtu_v6), (1500, Some(1400)));
+
+    let mut message = link_message();
+    message.header.interface_family = AddressFamily::Inet6;
+    assert_eq!(read_one(libc::RTM_NEWLINK, &message), None, "nothing about it");
+    let mut whole = bytes(&message);
+    whole.extend(attribute(libc::IFLA_PROTINFO, &settings));
+    let heard = read(libc::RTM_NEWLINK, &whole).expect("it is whole");
+    assert_eq!(heard, Some(Heard::MtuV6 { index: 3, mtu: 1400 }));
+    for length in LINK_HEADER_BYTES..whole.len() {
+        let _less = read(libc::RTM_NEWLINK, &whole[..length]).expect("its header is whole");
+    }
 }
 
 #[test]

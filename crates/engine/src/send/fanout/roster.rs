@@ -1,22 +1,19 @@
 //! A cohort as the kernel's fan-out has it: each member has the place in a group of the kernel's
 //! table that it has in the cohort, track by track.
 
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 
-use outflow_kernel::{Group, Kernel, Part, TableFull, Target};
+use outflow_kernel::{Ends, Group, Kernel, Part, TableFull, Target};
 use outflow_relay::SinkKey;
 use outflow_routes::Routes;
 use slab::Slab;
 
 use super::rule::FanoutPath;
-use super::standing::{NO_PORT, NOT_IPV4, Standing, TABLE_FULL};
+use super::standing::{NO_PORT, OTHER_FAMILY, Standing, TABLE_FULL};
 use crate::send::udp::{UdpPort, UdpRoute};
 
-/// IPv4 and UDP headers: what a packet's MTU has to hold besides its payload.
-const IP_UDP_HEADERS: usize = 28;
-
 /// Destination, source and device of a route that is asked for.
-pub(super) type Flow = (Ipv4Addr, Option<Ipv4Addr>, Option<u32>);
+pub(super) type Flow = (IpAddr, Option<IpAddr>, Option<u32>);
 
 /// The states of receivers and of routes of which a roster is made; each rises with every change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -197,7 +194,7 @@ impl Listed {
         self.places[place] = Place { asked: flow, reached };
         match found {
             Ok(found) => {
-                self.payload_max = self.payload_max.min(found.mtu.saturating_sub(IP_UDP_HEADERS));
+                self.payload_max = self.payload_max.min(found.payload_max);
                 self.xdp &= found.xdp;
                 sources.kernel.set_target(&mut self.group, place, Some(&found.target));
                 tell(key, Ok(()));
@@ -213,39 +210,42 @@ impl Listed {
 /// How the kernel reaches a sink.
 struct Found {
     target: Target,
-    mtu: usize,
+    payload_max: usize,
     xdp: bool,
 }
 
 /// A sink's address, and what its route is asked for.
 struct Asked<'a> {
-    to: SocketAddrV4,
+    to: SocketAddr,
     port: &'a UdpPort,
     flow: Flow,
 }
 
 impl<'a> Asked<'a> {
     fn of(route: &UdpRoute, track: u8, ports: &'a Slab<UdpPort>) -> Result<Self, Standing> {
-        let (Some(to), Some(port)) = (route.address(track), ports.get(route.socket)) else {
-            return Err(NO_PORT);
-        };
-        let Some(SocketAddr::V4(to)) = to.as_socket() else { return Err(NOT_IPV4) };
-        Ok(Asked { to, port, flow: (*to.ip(), port.own_address(), port.interface) })
+        let to = route.address(track).and_then(|to| to.as_socket());
+        let (Some(to), Some(port)) = (to, ports.get(route.socket)) else { return Err(NO_PORT) };
+        // An address of a link says by which device.
+        let scope = if let SocketAddr::V6(to) = to { to.scope_id() } else { 0 };
+        let interface = port.interface.or((scope != 0).then_some(scope));
+        Ok(Asked { to, port, flow: (to.ip(), port.own_address(), interface) })
     }
 
     fn resolve(self, routes: &mut Routes, part: Part) -> Result<Found, Standing> {
         let Asked { to, port, flow } = self;
         let hop = routes.resolve(flow.0, flow.1, flow.2).map_err(|no| Standing::from(&no))?;
+        let from = SocketAddr::new(hop.source, port.local.port());
+        let ends = Ends::new(from, to).ok_or(OTHER_FAMILY)?;
         let target = Target {
             ifindex: hop.ifindex,
             source_mac: hop.source_mac,
             target_mac: hop.target_mac,
-            from: SocketAddrV4::new(hop.source, port.local.port()),
-            to,
+            ends,
             ttl: port.ttl,
             tos: port.tos,
             part,
         };
-        Ok(Found { target, mtu: hop.mtu as usize, xdp: hop.xdp_transmit })
+        let payload_max = (hop.mtu as usize).saturating_sub(ends.header_bytes());
+        Ok(Found { target, payload_max, xdp: hop.xdp_transmit })
     }
 }

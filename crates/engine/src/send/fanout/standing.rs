@@ -16,7 +16,7 @@ pub(crate) enum Standing {
     User(&'static str),
 }
 
-pub(super) const NOT_IPV4: Standing = Standing::User("its address is not IPv4");
+pub(super) const OTHER_FAMILY: Standing = Standing::User("its route has a source of another family");
 pub(super) const NO_PORT: Standing = Standing::User("the track has no address");
 pub(super) const TABLE_FULL: Standing = Standing::User("the kernel path's table is full");
 
@@ -27,6 +27,7 @@ impl From<&NoHop> for Standing {
             NoHop::Unreachable(_) => "the next hop does not answer",
             NoHop::Local => "it is on this machine",
             NoHop::Multicast => "its address is a group's",
+            NoHop::Mapped => "its address is one of IPv4, written as one of IPv6",
             NoHop::NotEthernet(_) => "its device is not an Ethernet one",
             NoHop::Encapsulated => "its route encapsulates packets",
             NoHop::Down(_) => "its device is down",
