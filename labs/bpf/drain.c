@@ -10,6 +10,7 @@
 #include <linux/if_ether.h>
 #include <linux/in.h>
 #include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/pkt_cls.h>
 #include <linux/udp.h>
 
@@ -17,6 +18,10 @@
 #include <bpf/bpf_helpers.h>
 
 #define HEADERS (sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct udphdr))
+#define HEADERS_V6 (sizeof(struct ethhdr) + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
+// The first word of the sinks' network by IPv6: two words of 0 follow, and the address by IPv4
+// (labs/src/net/sinks.rs).
+#define NETWORK_V6 0xfd660000
 // The marker of the source stands at the end of a datagram (labs/src/media/marker.rs).
 #define MARKER 23
 #define MARKER_SENT 8
@@ -112,21 +117,38 @@ static __always_inline void delay_since(const __u8 *sent)
     add(&delays, bucket, 1);
 }
 
-// What is to become of a packet with these headers: the number of the sink that it is for, or one
-// of these.
+// What is to become of a packet with these headers (so many bytes): the number of the sink that it is
+// for, or one of these.
 #define NOT_OURS -1
 #define DROP -2
 
-static __always_inline int sink_of(const struct ethhdr *eth, const void *end)
+static __always_inline int sink_of(const struct ethhdr *eth, const void *end, __u32 *headers)
 {
     const struct iphdr *ip = (const void *)(eth + 1);
+    const struct ipv6hdr *ip6 = (const void *)(eth + 1);
     const struct udphdr *udp = (const void *)(ip + 1);
-    if ((const void *)(udp + 1) > end || eth->h_proto != bpf_htons(ETH_P_IP) || ip->ihl != 5)
+    if ((const void *)(udp + 1) > end)
         return NOT_OURS;
-    __u32 to = bpf_ntohl(ip->daddr) - first;
+    __u32 address = ip->daddr;
+    __u8 protocol = ip->protocol;
+    *headers = HEADERS;
+    if (eth->h_proto == bpf_htons(ETH_P_IPV6)) {
+        udp = (const void *)(ip6 + 1);
+        if ((const void *)(udp + 1) > end)
+            return NOT_OURS;
+        const __be32 *words = ip6->daddr.in6_u.u6_addr32;
+        if (words[0] != bpf_htonl(NETWORK_V6) || words[1] || words[2])
+            return NOT_OURS;
+        address = words[3];
+        protocol = ip6->nexthdr;
+        *headers = HEADERS_V6;
+    } else if (eth->h_proto != bpf_htons(ETH_P_IP) || ip->ihl != 5) {
+        return NOT_OURS;
+    }
+    __u32 to = bpf_ntohl(address) - first;
     if (to * ports >= sinks || to >= sinks)
         return NOT_OURS;
-    if (ip->protocol != IPPROTO_UDP)
+    if (protocol != IPPROTO_UDP)
         return DROP;
     __u32 at = bpf_ntohs(udp->dest) - port;
     __u32 sink = to * ports + at / 2;
@@ -142,14 +164,15 @@ static __always_inline int sink_of(const struct ethhdr *eth, const void *end)
 SEC("classifier")
 int drain_tc(struct __sk_buff *skb)
 {
-    if ((__u64)skb->data + HEADERS > (__u64)skb->data_end && bpf_skb_pull_data(skb, HEADERS))
+    __u32 headers = skb->protocol == bpf_htons(ETH_P_IPV6) ? HEADERS_V6 : HEADERS;
+    if ((__u64)skb->data + headers > (__u64)skb->data_end && bpf_skb_pull_data(skb, headers))
         return TC_ACT_OK;
-    int sink = sink_of((void *)(__u64)skb->data, (void *)(__u64)skb->data_end);
+    int sink = sink_of((void *)(__u64)skb->data, (void *)(__u64)skb->data_end, &headers);
     if (sink == NOT_OURS)
         return TC_ACT_OK;
     if (sink == DROP)
         return TC_ACT_SHOT;
-    __u32 bytes = skb->len - HEADERS, size = skb->gso_size, packets = 1;
+    __u32 bytes = skb->len - headers, size = skb->gso_size, packets = 1;
     // The number of segments is not known yet where user space made them (AF_PACKET).
     if (size)
         packets = skb->gso_segs ?: (bytes + size - 1) / size;
@@ -160,7 +183,7 @@ int drain_tc(struct __sk_buff *skb)
     arrived(sink, packets, bytes);
     __u8 sent[SENT_BYTES];
     if (payload && sink % SAMPLE == 0 && sink < timed &&
-        !bpf_skb_load_bytes(skb, HEADERS + payload - MARKER + MARKER_SENT, sent, SENT_BYTES))
+        !bpf_skb_load_bytes(skb, headers + payload - MARKER + MARKER_SENT, sent, SENT_BYTES))
         delay_since(sent);
     return TC_ACT_SHOT;
 }
@@ -169,12 +192,16 @@ SEC("xdp")
 int drain_xdp(struct xdp_md *ctx)
 {
     void *data = (void *)(__u64)ctx->data, *end = (void *)(__u64)ctx->data_end;
-    int sink = sink_of(data, end);
+    __u32 headers = 0;
+    int sink = sink_of(data, end, &headers);
     if (sink == NOT_OURS)
         return XDP_PASS;
     if (sink == DROP)
         return XDP_DROP;
-    __u32 bytes = end - data - HEADERS;
+    __u64 whole = end - data;
+    // Else this is 32-bit arithmetic on pointers, which is not allowed.
+    barrier_var(whole);
+    __u32 bytes = whole - headers;
     if (payload && bytes != payload) {
         add(&stats, STAT_ODD_SIZE, 1);
         return XDP_DROP;
@@ -182,7 +209,7 @@ int drain_xdp(struct xdp_md *ctx)
     arrived(sink, 1, bytes);
     __u8 sent[SENT_BYTES];
     if (payload && sink % SAMPLE == 0 && sink < timed &&
-        !bpf_xdp_load_bytes(ctx, HEADERS + payload - MARKER + MARKER_SENT, sent, SENT_BYTES))
+        !bpf_xdp_load_bytes(ctx, headers + payload - MARKER + MARKER_SENT, sent, SENT_BYTES))
         delay_since(sent);
     return XDP_DROP;
 }

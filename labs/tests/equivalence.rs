@@ -1,8 +1,9 @@
 //! The kernel's fan-out and the relay's own system calls are two ways to carry out the same orders:
-//! the same captures with the same joins and leaves give every sink the same packets, byte for byte.
+//! the same captures with the same joins and leaves give every sink the same packets, byte for byte, by IPv4
+//! and by IPv6.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use nix::sys::socket::{setsockopt, sockopt};
 use outflow_labs::media::Pulses;
 use outflow_labs::media::rtp::{self, Pictures};
-use outflow_labs::net::{PLAYER, Paths, RELAY_IN, SOURCE};
+use outflow_labs::net::{PLAYER, PLAYER_V6, Paths, RELAY_IN, SOURCE};
 use outflow_labs::process::Program;
 use outflow_labs::programs::clip;
 use outflow_labs::relay::{Relay, listen};
@@ -51,10 +52,29 @@ const SINKS: [Sink; 12] = [
     sink("r-1-to-7", "rtp", 6130, 1, 7),    sink("r-from-5", "rtp", 6140, 5, STEPS),
 ];
 
+/// By which family sinks are reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    V4,
+    V6,
+    /// In turn.
+    Mixed,
+}
+
+impl Family {
+    fn address(self, sink: &Sink) -> SocketAddr {
+        // Ports are numbered by tens.
+        let v6 = self == Family::V6 || (self == Family::Mixed && sink.port / 10 % 2 == 1);
+        let ip = if v6 { IpAddr::from(PLAYER_V6) } else { IpAddr::from(PLAYER) };
+        SocketAddr::new(ip, sink.port)
+    }
+}
+
 /// What came to a sink, in order.
 type Packets = Vec<Vec<u8>>;
 
 struct Play<'n> {
+    family: Family,
     relay: Relay<'n>,
     source: UdpSocket,
     sockets: BTreeMap<&'static str, UdpSocket>,
@@ -65,7 +85,7 @@ struct Play<'n> {
 }
 
 impl<'n> Play<'n> {
-    fn begin(paths: &'n Paths, folder: &Path, way: &str) -> Result<Self> {
+    fn begin(paths: &'n Paths, folder: &Path, (way, family): (&str, Family)) -> Result<Self> {
         let sdp = folder.join("rtp.sdp");
         std::fs::write(&sdp, rtp::description(RTP))?;
         let configuration = format!(
@@ -75,8 +95,9 @@ impl<'n> Play<'n> {
             listen(),
             sdp.display()
         );
-        let sockets = SINKS.iter().map(|sink| Ok((sink.name, listening(paths, sink.port)?)));
+        let sockets = SINKS.iter().map(|sink| Ok((sink.name, listening(paths, family.address(sink))?)));
         Ok(Play {
+            family,
             relay: Relay::start(&paths.relay, &configuration)?,
             source: paths.source.run(|| UdpSocket::bind((SOURCE, 0)))?,
             sockets: sockets.collect::<Result<_>>()?,
@@ -92,7 +113,8 @@ impl<'n> Play<'n> {
         for step in 0..STEPS {
             for sink in SINKS.iter().filter(|sink| sink.joins == step) {
                 let scheme = if sink.stream == "ts" { "udp" } else { "rtp" };
-                let wish = json!({ "to": format!("{scheme}://{PLAYER}:{}", sink.port), "name": sink.name });
+                let to = self.family.address(sink);
+                let wish = json!({ "to": format!("{scheme}://{to}"), "name": sink.name });
                 self.relay.post(&format!("/api/v1/streams/{}/sinks", sink.stream), &wish)?;
             }
             for sink in SINKS.iter().filter(|sink| sink.leaves == step) {
@@ -160,38 +182,46 @@ impl<'n> Play<'n> {
     }
 }
 
-fn listening(paths: &Paths, port: u16) -> Result<UdpSocket> {
-    let socket = paths.players.run(|| UdpSocket::bind((PLAYER, port)))?;
+fn listening(paths: &Paths, at: SocketAddr) -> Result<UdpSocket> {
+    let socket = paths.players.run(|| UdpSocket::bind(at))?;
     setsockopt(&socket, sockopt::RcvBufForce, &BUFFER)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
 /// Plays the script by one way.
-fn play(way: &str) -> Result<Option<BTreeMap<&'static str, Packets>>> {
+fn play(way: &str, family: Family) -> Result<Option<BTreeMap<&'static str, Packets>>> {
     let Some(paths) = scene("equivalence of the ways out", &[])? else { return Ok(None) };
+    let paths = paths.with_ipv6()?;
     // The device takes XDP frames when its peer looks at what comes in batches.
     Program::new("ethtool").args(["-K", "eth0", "gro", "on"]).within(&paths.players).finish(QUIET * 10)?;
     let folder = tempfile::tempdir()?;
-    let play = Play::begin(&paths, folder.path(), way)?;
+    let play = Play::begin(&paths, folder.path(), (way, family))?;
     wait_for("the relay is up", || Ok(play.relay.json("/api/v1/streams").is_ok()))?;
-    play.run(way).with_context(|| format!("by way of {way}")).map(Some)
+    play.run(way).with_context(|| format!("by way of {way}, {family:?}")).map(Some)
 }
 
 #[test]
 fn every_way_gives_every_sink_the_same_bytes() -> Result<()> {
-    let Some(expected) = play("user")? else { return Ok(()) };
+    let Some(expected) = play("user", Family::V4)? else { return Ok(()) };
     for (name, packets) in &expected {
         ensure!(packets.len() > 100, "{name} got only {} packets", packets.len());
     }
-    for way in ["tc", "xdp"] {
-        let Some(got) = play(way)? else { return Ok(()) };
+    let others = [
+        ("tc", Family::V4),
+        ("xdp", Family::V4),
+        ("user", Family::V6),
+        ("tc", Family::Mixed),
+        ("xdp", Family::Mixed),
+    ];
+    for (way, family) in others {
+        let Some(got) = play(way, family)? else { return Ok(()) };
         for (name, packets) in &expected {
             let (count, other) = (packets.len(), got[name].len());
             let same = packets.iter().zip(&got[name]).take_while(|(a, b)| a == b).count();
             ensure!(
                 *packets == got[name],
-                "{name}: {other} packets by {way}, {count} by system calls; the first {same} are the same"
+                "{name}: {other} packets by {way}, {family:?}, {count} by system calls; the first {same} are the same"
             );
         }
     }

@@ -1,13 +1,13 @@
 //! The kernel's fan-out when things go wrong around it: an affected receiver is served by system calls or
 //! loses packets with a reason, and no other notices.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::socket::{setsockopt, sockopt};
 use outflow_labs::media::{Marker, Shape, Synthetic};
-use outflow_labs::net::{PLAYER, Paths, RELAY_IN, SOURCE};
+use outflow_labs::net::{Namespace, PLAYER, PLAYER_V6, Paths, RELAY_IN, SOURCE};
 use outflow_labs::process::Program;
 use outflow_labs::relay::{Relay, listen};
 use outflow_labs::scene::{PATIENCE, scene, wait_for};
@@ -30,8 +30,12 @@ struct Bench<'n> {
 
 impl<'n> Bench<'n> {
     fn new(paths: &'n Paths, sinks: &[SocketAddr]) -> Result<Self> {
+        Self::by("tc", paths, sinks)
+    }
+
+    fn by(way: &str, paths: &'n Paths, sinks: &[SocketAddr]) -> Result<Self> {
         let configuration = format!(
-            "{}[fanout]\nudp = \"tc\"\n[limits]\nworkers = 1\n\
+            "{}[fanout]\nudp = \"{way}\"\n[limits]\nworkers = 1\n\
              [streams.live]\nsource = \"udp://0.0.0.0:{PORT}\"\nsource_timeout = \"60 s\"\n",
             listen()
         );
@@ -102,7 +106,8 @@ fn come(socket: &UdpSocket) -> Vec<u32> {
     numbers
 }
 
-fn listening(namespace: &outflow_labs::net::Namespace, at: (Ipv4Addr, u16)) -> Result<UdpSocket> {
+fn listening(namespace: &Namespace, at: impl Into<SocketAddr>) -> Result<UdpSocket> {
+    let at = at.into();
     let socket = namespace.run(|| UdpSocket::bind(at))?;
     setsockopt(&socket, sockopt::RcvBufForce, &(16 << 20))?;
     socket.set_nonblocking(true)?;
@@ -182,6 +187,56 @@ fn a_route_that_changes_is_followed() -> Result<()> {
     let both = [there, here].concat();
     ensure!(gapless(&both), "not every packet came once, in order, where the route changed: {both:?}");
     ensure!(by_tc(&bench.shown(far)?), "it is not the kernel that sends: {}", bench.shown(far)?);
+    Ok(())
+}
+
+/// The neighbour is one that the kernel has to ask for (NDP), and the relay has to be told.
+#[test]
+fn receivers_by_ipv6_are_reached_by_the_kernel_beside_those_by_ipv4() -> Result<()> {
+    for way in ["tc", "xdp"] {
+        let Some(paths) = scene("receivers by IPv6", &[])? else { return Ok(()) };
+        let paths = paths.with_ipv6()?;
+        paths.relay.ip(&["-6", "neigh", "del", &PLAYER_V6.to_string(), "dev", "out0"])?;
+        let gro = Program::words("ethtool -K eth0 gro on").within(&paths.players);
+        gro.finish(PATIENCE)?;
+        let sinks: [SocketAddr; 3] =
+            [(PLAYER_V6, 6000).into(), (PLAYER, 6000).into(), (PLAYER_V6, 6010).into()];
+        let sockets = sinks.map(|at| listening(&paths.players, at));
+        let mut bench = Bench::by(way, &paths, &sinks)?;
+        for to in sinks {
+            bench.send_until(to, "the kernel reaches it", |shown| shown["path"] == way)?;
+            let because = bench.shown(to)?["path_because"].clone();
+            ensure!(because.is_null(), "{to}: by {way}, and yet because of {because}");
+        }
+        bench.send(Duration::from_secs(1))?;
+        for (to, socket) in sinks.iter().zip(sockets) {
+            let numbers = bench.all_come(&socket?)?;
+            ensure!(
+                numbers.len() > 100 && gapless(&numbers),
+                "{to} does not get every packet once, in order, by {way}: {numbers:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_receiver_by_ipv6_that_the_kernel_cannot_reach_says_why_and_concerns_no_other() -> Result<()> {
+    let Some(paths) = scene("receivers by IPv6 that are not reached", &[])? else { return Ok(()) };
+    let paths = paths.with_ipv6()?;
+    let nowhere = Ipv6Addr::new(0xfd66, 0, 0, 2, 0, 0, 0, 0x77);
+    let [here, nowhere, own]: [SocketAddr; 3] =
+        [(PLAYER_V6, 6000).into(), (nowhere, 6000).into(), (Ipv6Addr::LOCALHOST, 6000).into()];
+    let socket = listening(&paths.players, here)?;
+    let _own = listening(&paths.relay, own)?;
+    let mut bench = Bench::new(&paths, &[nowhere, here, own])?;
+    bench.send_until(here, "the one that is there is reached by the kernel", by_tc)?;
+    let because = |why: &'static str| move |shown: &Value| by_user(shown) && shown["path_because"] == why;
+    bench.send_until(nowhere, "it does not answer", because("the next hop does not answer"))?;
+    bench.send_until(own, "it is here", because("it is on this machine"))?;
+    bench.send(Duration::from_secs(1))?;
+    let numbers = bench.all_come(&socket)?;
+    ensure!(gapless(&numbers), "the one that is there does not get every packet once, in order: {numbers:?}");
     Ok(())
 }
 

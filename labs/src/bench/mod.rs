@@ -63,8 +63,20 @@ impl Contender {
 pub enum Ends {
     /// Addresses that a BPF program counts for.
     Udp(Hook),
+    /// The same, which are of IPv6.
+    UdpV6(Hook),
     /// Connections that are emptied: RTSP with RTP on the same connection; bare from the baseline.
     Tcp,
+}
+
+impl Ends {
+    /// Where packets are taken that come without a connection.
+    fn hook(self) -> Option<Hook> {
+        match self {
+            Self::Udp(hook) | Self::UdpV6(hook) => Some(hook),
+            Self::Tcp => None,
+        }
+    }
 }
 
 /// What is measured.

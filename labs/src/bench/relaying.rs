@@ -1,14 +1,15 @@
 //! The relay of a stage: the plain one, or Outflow with its configuration.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 use super::{Contender, Ends, RELAY_CPU, SOURCE_PORT, STREAM, Setup};
 use crate::baseline;
 use crate::cage::Cage;
 use crate::media::rtp;
-use crate::net::{Paths, sink};
+use crate::net::{Paths, sink, sink_v6};
 use crate::process::{Program, Running};
 use crate::relay::{Relay, listen};
 
@@ -28,6 +29,7 @@ impl<'b> Relaying<'b> {
             (Contender::Baseline, Ends::Udp(_)) => {
                 return baseline::udp(SOURCE_PORT, setup.sinks, place).map(Self::Program);
             }
+            (Contender::Baseline, Ends::UdpV6(_)) => bail!("the plain relay sends by IPv4 alone"),
             (Contender::Baseline, Ends::Tcp) => {
                 return baseline::tcp(SOURCE_PORT, setup.sinks, place).map(Self::Program);
             }
@@ -37,10 +39,13 @@ impl<'b> Relaying<'b> {
         let mut text = listen() + LIMITS + tables;
         text += &format!("[streams.{STREAM}]\nsource = \"rtp://0.0.0.0:{SOURCE_PORT}\"\n");
         text += &format!("sdp = \"{}\"\nmax_receivers = 1_000_000\n{stream}\n", sdp.display());
-        if let Ends::Udp(_) = setup.ends {
-            for number in 0..setup.sinks {
-                text += &format!("[[sinks]]\nstream=\"{STREAM}\"\nto=\"rtp://{}\"\n", sink(number));
-            }
+        for number in 0..setup.sinks {
+            let to = match setup.ends {
+                Ends::Udp(_) => SocketAddr::from(sink(number)),
+                Ends::UdpV6(_) => sink_v6(number).into(),
+                Ends::Tcp => break,
+            };
+            text += &format!("[[sinks]]\nstream=\"{STREAM}\"\nto=\"rtp://{to}\"\n");
         }
         let relay = Relay::start_as(&paths.relay, &text, place)?;
         Ok(Self::Outflow(Box::new(relay)))

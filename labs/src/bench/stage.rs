@@ -58,12 +58,12 @@ impl<'b> Stage<'b> {
         let began = Instant::now();
         let folder = tempfile::tempdir()?;
         // The drain must be there before the first packet.
-        let drain = match setup.ends {
-            Ends::Udp(hook) => {
+        let drain = match setup.ends.hook() {
+            Some(hook) => {
                 let payload = Some(setup.pulses.payload);
                 Some(Drain::attach(&paths.players, "eth0", hook, setup.sinks, payload)?)
             }
-            Ends::Tcp => None,
+            None => None,
         };
         let mut relaying = Relaying::start(paths, setup, &cage, folder.path())?;
         core.measure(&[relaying.process().pid()])?;

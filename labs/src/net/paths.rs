@@ -1,6 +1,6 @@
 //! The usual arrangement: a source, the relay and its players, each in a namespace of its own.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anyhow::Result;
 
@@ -16,6 +16,10 @@ pub const RELAY_IN: Ipv4Addr = Ipv4Addr::new(10, 66, 1, 1);
 pub const RELAY_OUT: Ipv4Addr = Ipv4Addr::new(10, 66, 2, 1);
 /// The players' address.
 pub const PLAYER: Ipv4Addr = Ipv4Addr::new(10, 66, 2, 2);
+/// The relay's address towards the players, and theirs, where they have IPv6.
+pub const RELAY_OUT_V6: Ipv6Addr = Ipv6Addr::new(0xfd66, 0, 0, 2, 0, 0, 0, 1);
+/// The players' address there.
+pub const PLAYER_V6: Ipv6Addr = Ipv6Addr::new(0xfd66, 0, 0, 2, 0, 0, 0, 2);
 
 /// ```text
 /// source           relay             players
@@ -52,6 +56,17 @@ impl Paths {
         }
         Ok(paths)
     }
+
+    /// Gives the relay and the players addresses of IPv6, too, with neighbours known.
+    pub fn with_ipv6(self) -> Result<Self> {
+        let ends = [(&self.relay, "out0", RELAY_OUT_V6), (&self.players, "eth0", PLAYER_V6)];
+        for (namespace, device, address) in ends {
+            namespace.ip(&["address", "add", &format!("{address}/64"), "dev", device, "nodad"])?;
+        }
+        know(&self.relay, "out0", PLAYER_V6.into(), &mac_of(&self.players, "eth0")?)?;
+        know(&self.players, "eth0", RELAY_OUT_V6.into(), &mac_of(&self.relay, "out0")?)?;
+        Ok(self)
+    }
 }
 
 /// Joins two namespaces by a veth pair, up and with neighbours known, so that no first packet
@@ -66,11 +81,16 @@ pub fn link(a: &Namespace, at_a: (&str, Ipv4Addr), b: &Namespace, at_b: (&str, I
         namespace.ip(&["link", "set", device, "up"])?;
     }
     for (here, (device, _), there, (far, address)) in [(a, at_a, b, at_b), (b, at_b, a, at_a)] {
-        let mac = mac_of(there, far)?;
-        #[rustfmt::skip]
-        here.ip(&["neighbour", "replace", &address.to_string(), "lladdr", &mac,
-                  "dev", device, "nud", "permanent"])?;
+        know(here, device, address.into(), &mac_of(there, far)?)?;
     }
+    Ok(())
+}
+
+/// Tells a neighbour's hardware address for good.
+fn know(here: &Namespace, device: &str, neighbour: IpAddr, mac: &str) -> Result<()> {
+    #[rustfmt::skip]
+    here.ip(&["neighbour", "replace", &neighbour.to_string(), "lladdr", mac,
+              "dev", device, "nud", "permanent"])?;
     Ok(())
 }
 
