@@ -1,7 +1,7 @@
 //! What does a delivered packet cost? Every way to fan out in one run, against a plain C relay: core
 //! time a packet (the relay's core, softirqs included), packets lost, and delay. 1000 receivers,
 //! 1400 bytes of payload, one packet owed to each at a time (k1) or ten (k10); and ten that are to be
-//! spread out (paced).
+//! spread out (paced). The same by IPv6 (v6) stands beside each way that IPv4 has.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -49,18 +49,30 @@ struct Variant {
 
 const TC: Ends = Ends::Udp(Hook::Tc);
 const XDP: Ends = Ends::Udp(Hook::Xdp);
+const TC_V6: Ends = Ends::UdpV6(Hook::Tc);
+const XDP_V6: Ends = Ends::UdpV6(Hook::Xdp);
+
+/// Each of these is measured by IPv4 and at once, as `…_v6`, by IPv6.
+const OF_BOTH: [&str; 6] =
+    ["user_k1", "user_k10", "kernel_tc_k1", "kernel_tc_k10", "kernel_xdp_k1", "kernel_xdp_k10"];
 
 #[rustfmt::skip]
-const VARIANTS: [Variant; 14] = [
-    udp("baseline_udp",   None,                   None,         TC,  1,  PLAIN_PPS),
-    udp("default_k1",     Some(""),               None,         TC,  1,  KERNEL_PPS),
-    udp("default_k10",    Some(""),               None,         TC,  10, BURSTS_PPS),
-    udp("user_k1",        Some("udp = \"user\""), Some("user"), TC,  1,  PLAIN_PPS),
-    udp("user_k10",       Some("udp = \"user\""), Some("user"), TC,  10, BURSTS_PPS),
-    udp("kernel_tc_k1",   Some("udp = \"tc\""),   Some("tc"),   TC,  1,  KERNEL_PPS),
-    udp("kernel_tc_k10",  Some("udp = \"tc\""),   Some("tc"),   TC,  10, BURSTS_PPS),
-    udp("kernel_xdp_k1",  Some("udp = \"xdp\""),  Some("xdp"),  XDP, 1,  KERNEL_PPS),
-    udp("kernel_xdp_k10", Some("udp = \"xdp\""),  Some("xdp"),  XDP, 10, BURSTS_PPS),
+const VARIANTS: [Variant; 20] = [
+    udp("baseline_udp",      None,                  None,         TC,     1,  PLAIN_PPS),
+    udp("default_k1",        Some(""),              None,         TC,     1,  KERNEL_PPS),
+    udp("default_k10",       Some(""),              None,         TC,     10, BURSTS_PPS),
+    udp("user_k1",           Some("udp = \"user\""),Some("user"), TC,     1,  PLAIN_PPS),
+    udp("user_k1_v6",        Some("udp = \"user\""),Some("user"), TC_V6,  1,  PLAIN_PPS),
+    udp("user_k10",          Some("udp = \"user\""),Some("user"), TC,     10, BURSTS_PPS),
+    udp("user_k10_v6",       Some("udp = \"user\""),Some("user"), TC_V6,  10, BURSTS_PPS),
+    udp("kernel_tc_k1",      Some("udp = \"tc\""),  Some("tc"),   TC,     1,  KERNEL_PPS),
+    udp("kernel_tc_k1_v6",   Some("udp = \"tc\""),  Some("tc"),   TC_V6,  1,  KERNEL_PPS),
+    udp("kernel_tc_k10",     Some("udp = \"tc\""),  Some("tc"),   TC,     10, BURSTS_PPS),
+    udp("kernel_tc_k10_v6",  Some("udp = \"tc\""),  Some("tc"),   TC_V6,  10, BURSTS_PPS),
+    udp("kernel_xdp_k1",     Some("udp = \"xdp\""), Some("xdp"),  XDP,    1,  KERNEL_PPS),
+    udp("kernel_xdp_k1_v6",  Some("udp = \"xdp\""), Some("xdp"),  XDP_V6, 1,  KERNEL_PPS),
+    udp("kernel_xdp_k10",    Some("udp = \"xdp\""), Some("xdp"),  XDP,    10, BURSTS_PPS),
+    udp("kernel_xdp_k10_v6", Some("udp = \"xdp\""), Some("xdp"),  XDP_V6, 10, BURSTS_PPS),
     Variant { stream: PACE, ..udp("paced_k10", Some(""), None, TC, 10, PACED_PPS) },
     tcp("baseline_tcp",      None,     "",                            TCP_BASELINE_BPS),
     tcp("baseline_tcp_256k", None,     "",                            256e3),
@@ -175,6 +187,15 @@ impl Results {
         Some(rounded(self.ns(baseline)? / best))
     }
 
+    /// What a packet costs by IPv6 next to one by IPv4.
+    fn v6_to_v4(&self) -> BTreeMap<&str, f64> {
+        let ratio = |name: &&'static str| {
+            let v6 = self.ns(&format!("{name}_v6"))?;
+            Some((*name, rounded(v6 / self.ns(name)?)))
+        };
+        OF_BOTH.iter().filter_map(ratio).collect()
+    }
+
     /// Why there is no figure of some variants.
     fn not_measured(&self) -> BTreeMap<&str, &str> {
         let failed = self.failed.iter().filter(|(name, _)| !self.outcomes.contains_key(*name));
@@ -201,6 +222,7 @@ impl Results {
             "paced_k10": udp(&["paced_k10"]),
             "tcp_4m": self.ratio("baseline_tcp", &["tcp_4m"]),
             "tcp_256k": self.ratio("baseline_tcp_256k", &["tcp_256k"]),
+            "v6_to_v4": self.v6_to_v4(),
             "lost": self.outcomes.values().flatten().map(|outcome| outcome.lost).sum::<u64>(),
             "ns": of_each(|outcome| outcome.ns),
             "p99_us": of_each(|outcome| outcome.p99_us),
