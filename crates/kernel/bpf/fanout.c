@@ -115,7 +115,8 @@ static __always_inline __u16 *write_headers(void *data, void *end, const struct 
 		halves[IPV4_LENGTH] = ip_length;
 		halves[IPV4_CHECKSUM] = ~fold((__u32)target->ip_sum + ip_length);
 		udp = data + IPV4_UDP;
-		/* An offset that is a variable is only allowed with CAP_PERFMON: it is added above and here. */
+		/* Without CAP_PERFMON only constants may be added to a pointer into a packet: the compiler is not
+		 * to add one of two behind this. */
 		barrier_var(udp);
 	}
 	udp[UDP_LENGTH] = udp_length;
@@ -195,7 +196,7 @@ int clone_to_targets(struct __sk_buff *skb)
 		}
 		end = (void *)(long)skb->data_end;
 		/* The checksum is left to the device (CHECKSUM_PARTIAL), which wants the sum of the
-		 * pseudo-header there, not inverted: as it is. */
+		 * pseudo-header there, not inverted. */
 		udp = write_headers((void *)(long)skb->data, end, target, length);
 		if (!udp)
 			break;

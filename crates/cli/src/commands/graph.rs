@@ -155,7 +155,7 @@ mod tests {
             path: path.into(),
             path_because: why.map(Into::into),
         };
-        let why = Some("its address is not IPv4");
+        let why = Some("its address is a group's");
         note_ways(
             &mut graph,
             &[
@@ -166,7 +166,7 @@ mod tests {
             ],
         );
         let text = graph.to_string();
-        for line in ["by user: its address is not IPv4", "2 by tc"] {
+        for line in ["by user: its address is a group's", "2 by tc"] {
             assert!(text.contains(line), "{text}");
         }
     }
