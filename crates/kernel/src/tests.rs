@@ -454,7 +454,7 @@ fn without_leave_to_trace_there_are_no_frames_but_clones() {
         let Some(mut kernel) = scene::kernel() else { return };
         let refused = kernel.xdp_refused().expect("it needs CAP_PERFMON").to_string();
         assert!(refused.contains("cap_perfmon"), "{refused}");
-        let mut group = add(&mut kernel, &targets(&scene, 100, Audience::V4));
+        let mut group = add(&mut kernel, &targets(&scene, 100, Audience::Mixed));
         let payload = payload(1000);
         let pieces = [IoSlice::new(&payload)];
         kernel.send_xdp(&mut group, ALL, &pieces, None).expect_err("what is lost would not be counted");
@@ -471,7 +471,7 @@ fn once_it_is_open_it_needs_no_privileges() {
     let tap = Tap::open(&scene);
     scene.inside_near(|| {
         let Some(mut kernel) = scene::kernel() else { return };
-        let mut group = add(&mut kernel, &targets(&scene, 100, Audience::V4));
+        let mut group = add(&mut kernel, &targets(&scene, 100, Audience::Mixed));
         keep(CapabilitySet::empty());
         let payload = payload(1000);
         for way in [SendPath::Tc { segment: 1000 }, SendPath::Xdp] {

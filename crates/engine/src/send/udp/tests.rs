@@ -141,3 +141,20 @@ fn runs_are_of_one_track_and_one_size_with_a_smaller_one_at_the_end() {
     let large = [0; 20_000];
     assert_eq!(run_length(&[p(0, &large[..]), p(0, &large), p(0, &large), p(0, &large)]), 3);
 }
+
+#[test]
+fn a_port_of_ipv6_has_the_hop_limit_and_the_class_of_its_socket() {
+    let Ok(any) = UdpSocket::bind("[::]:0") else {
+        return outflow_skip::skipped("ports of IPv6", "no IPv6 here");
+    };
+    let any = UdpPort::new(any, 0, None).expect("a socket");
+    assert!(any.ttl > 1 && any.tos == 0, "what the system has for all: {any:?}");
+    assert_eq!(any.own_address(), None);
+
+    let own = UdpSocket::bind("[::1]:0").expect("there is IPv6");
+    socket2::SockRef::from(&own).set_unicast_hops_v6(17).expect("a hop limit");
+    socket2::SockRef::from(&own).set_tclass_v6(0xb8).expect("a class");
+    let own = UdpPort::new(own, 0, None).expect("a socket");
+    assert_eq!((own.ttl, own.tos), (17, 0xb8));
+    assert_eq!(own.own_address(), Some(std::net::Ipv6Addr::LOCALHOST.into()));
+}
