@@ -152,6 +152,11 @@ impl Tables {
         if old == link {
             return;
         }
+        if let (Some(old), Some(link)) = (&old, &link)
+            && *link == (Link { mtu_v6: link.mtu_v6, ..old.clone() })
+        {
+            return self.touch_v6(index);
+        }
         self.transmits.remove(&index);
         if is_up == old.is_some_and(|old| old.up) {
             self.news.interfaces.insert(index);
@@ -168,8 +173,14 @@ impl Tables {
     fn hear_mtu_v6(&mut self, index: u32, mtu: u32) {
         let Some(link) = self.links.get_mut(&index) else { return };
         if link.mtu_v6.replace(mtu) != Some(mtu) {
-            self.news.interfaces.insert(index);
+            self.touch_v6(index);
         }
+    }
+
+    /// Something of IPv6 has changed of a device: flows of IPv4 are not concerned.
+    fn touch_v6(&mut self, index: u32) {
+        let concerned = |(flow, path): &(&Flow, &Path)| flow.to.is_ipv6() && path.leads_by(index);
+        self.news.flows.extend(self.paths.iter().filter(concerned).map(|(flow, _)| *flow));
     }
 
     fn hear_neighbour(&mut self, at: NextHop, reach: Option<Reach>) {
@@ -188,7 +199,8 @@ impl Tables {
     }
 
     /// Renewed leases repeat what is known. With an address go the routes that prefer it, and with
-    /// a device's last one all of its routes: without an event, and a moment later.
+    /// a device's last one all of its routes: without an event, and a moment later. Those of the other family
+    /// stay: addresses of IPv6 come by themselves, some seconds after their device.
     fn hear_address(&mut self, address: LocalAddress, there: bool) {
         let is_new = if there {
             self.addresses.insert(address)
@@ -200,7 +212,8 @@ impl Tables {
             self.unsettled = true;
             self.doubt(|flow, path| {
                 let from_it = matches!(path, Path::Via { source, .. } if *source == address.ip);
-                path.leads_by(address.ifindex) || from_it || flow.from == Some(address.ip)
+                let is_concerned = path.leads_by(address.ifindex) || from_it || flow.from == Some(address.ip);
+                is_concerned && flow.to.is_ipv4() == address.ip.is_ipv4()
             });
         }
     }

@@ -204,6 +204,21 @@ fn the_mtu_of_ipv6_is_the_least_of_the_device_what_routers_tell_and_the_route() 
 }
 
 #[test]
+fn what_comes_of_ipv6_some_time_after_a_device_does_not_concern_flows_of_ipv4() {
+    let (_, _, mut tables) = two();
+    let ip = "fe80::1".parse().expect("an address");
+    tables.hear(Heard::Address { address: LocalAddress { ifindex: DEVICE, ip, length: 64 }, there: true });
+    tables.hear(Heard::MtuV6 { index: DEVICE, mtu: 1400 });
+    hear_link(&mut tables, DEVICE, Link { mtu_v6: Some(1300), ..link() });
+    assert!(tables.take_changes().is_empty());
+    assert_eq!(tables.paths(), 2, "they are not asked for again");
+    let (near, far, mut tables) = two_v6();
+    tables.hear(Heard::Address { address: LocalAddress { ifindex: DEVICE, ip, length: 64 }, there: true });
+    let changes = tables.take_changes();
+    assert!(changes.concern(near.to, None, None) && !changes.concern(far.to, Some(OWN), None));
+}
+
+#[test]
 fn the_default_route_and_rules_matter_to_all() {
     for heard in [Heard::Rules, Heard::Route { to: Ipv4Addr::UNSPECIFIED.into(), length: 0 }] {
         let (far, other, mut tables) = two();
