@@ -81,7 +81,8 @@ struct Play<'n> {
     got: BTreeMap<&'static str, Packets>,
     capture: Vec<u8>,
     pictures: Pictures,
-    sent: usize,
+    /// Datagrams of the transport stream, and packets of RTP.
+    sent: (usize, usize),
 }
 
 impl<'n> Play<'n> {
@@ -104,7 +105,7 @@ impl<'n> Play<'n> {
             got: SINKS.iter().map(|sink| (sink.name, Packets::new())).collect(),
             capture: std::fs::read(clip())?,
             pictures: Pictures::new(Pulses { payload: 1200, packets: 3, per_second: 20.0 }),
-            sent: 0,
+            sent: (0, 0),
         })
     }
 
@@ -129,7 +130,7 @@ impl<'n> Play<'n> {
     }
 
     fn send_step(&mut self) -> Result<()> {
-        let mut datagrams = self.capture.chunks(1316).cycle().skip(self.sent).take(STEP);
+        let mut datagrams = self.capture.chunks(1316).cycle().skip(self.sent.0).take(STEP);
         let mut left = STEP;
         for burst in BURSTS.iter().cycle() {
             for datagram in datagrams.by_ref().take(*burst) {
@@ -138,6 +139,7 @@ impl<'n> Play<'n> {
             let picture = self.pictures.next_picture(0);
             for packet in picture.chunks(1200) {
                 self.source.send_to(packet, SocketAddr::from((RELAY_IN, RTP)))?;
+                self.sent.1 += 1;
             }
             std::thread::sleep(Duration::from_millis(2));
             left = left.saturating_sub(*burst);
@@ -145,12 +147,16 @@ impl<'n> Play<'n> {
                 break;
             }
         }
-        self.sent += STEP;
+        self.sent.0 += STEP;
         Ok(())
     }
 
-    /// Waits until the relay has nothing more to send, and takes what has come.
+    /// Waits until the relay has taken all and has nothing more to send, and takes what has come.
     fn settle(&mut self) -> Result<()> {
+        for (stream, sent) in [("ts", self.sent.0), ("rtp", self.sent.1)] {
+            let has_taken = |state: &Value| state["source"]["packets"].as_u64().unwrap_or(0) >= sent as u64;
+            self.relay.wait_stream(stream, &format!("at packet {sent}"), has_taken)?;
+        }
         loop {
             std::thread::sleep(QUIET);
             let mut came = 0;

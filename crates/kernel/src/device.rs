@@ -1,5 +1,6 @@
 //! What the system tells of network devices.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -22,13 +23,16 @@ pub(super) struct Devices {
     features: usize,
     /// Which of the features is [`SEGMENTATION`]; `None` on a kernel that does not know it.
     segmentation: Option<usize>,
+    /// What devices have answered.
+    segmenting: BTreeMap<u32, bool>,
 }
 
 impl Devices {
     pub(super) fn new() -> io::Result<Self> {
         let (kind, flags) = (SocketType::DGRAM, SocketFlags::CLOEXEC);
         let socket = socket_with(AddressFamily::INET, kind, flags, None)?;
-        let mut devices = Devices { socket, features: 0, segmentation: None };
+        let segmenting = BTreeMap::new();
+        let mut devices = Devices { socket, features: 0, segmentation: None, segmenting };
         // Feature names are those of the kernel; any device tells them.
         let mut info = [ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_FEATURES, 0, 0];
         devices.ethtool("lo", &mut info)?;
@@ -43,7 +47,24 @@ impl Devices {
     }
 
     /// Whether the device cuts segmented UDP packets itself, or hands them on whole.
-    pub(super) fn segments(&self, ifindex: u32) -> bool {
+    ///
+    /// A device is asked once: that waits for whatever changes devices of this machine, in other network namespaces,
+    /// too (the kernel's RTNL lock), and packets wait behind it.
+    pub(super) fn segments(&mut self, ifindex: u32) -> bool {
+        if let Some(known) = self.segmenting.get(&ifindex) {
+            return *known;
+        }
+        let segments = self.ask_segments(ifindex);
+        self.segmenting.insert(ifindex, segments);
+        segments
+    }
+
+    /// Devices may be others, or do otherwise: each is asked again.
+    pub(super) fn forget(&mut self) {
+        self.segmenting.clear();
+    }
+
+    fn ask_segments(&self, ifindex: u32) -> bool {
         let Some(bit) = self.segmentation else { return false };
         // For each 32 features four words: available, requested, active, never changed.
         let mut answer = vec![0; 2 + self.features.div_ceil(32) * 4];
@@ -101,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_loopback_device_runs_and_segments() {
-        let devices = Devices::new().expect("unprivileged");
+        let mut devices = Devices::new().expect("unprivileged");
         let lo = netdevice::name_to_index(&devices.socket, "lo").expect("always there");
         assert!(devices.segments(lo) && devices.is_running(lo), "{devices:?}");
         assert!(!devices.segments(u32::MAX >> 1) && !devices.is_running(u32::MAX >> 1), "not there");

@@ -151,6 +151,12 @@ impl Kernel {
         self.table.remove(group);
     }
 
+    /// Devices may be others now, or segment otherwise: each is asked again when that is next of interest. Otherwise it
+    /// is asked once, as the answer waits for all else that changes devices of the machine.
+    pub fn forget_devices(&mut self) {
+        self.table.forget_devices();
+    }
+
     /// Hands over which targets of `group`, by their place, lost packets since the last call.
     pub fn take_failures(&mut self, group: &Group, each: impl FnMut(usize, Failure)) {
         self.table.take_failures(group, each);

@@ -115,7 +115,7 @@ impl Table {
 
     /// The entries at `places` in pieces that have one device each; what is blank is left out.
     pub(super) fn runs<'g>(
-        &self,
+        &mut self,
         group: &'g mut Group,
         places: &Range<usize>,
     ) -> impl Iterator<Item = Range<u32>> + use<'g> {
@@ -137,21 +137,20 @@ impl Table {
     }
 
     /// Whether all devices of the group cut segmented packets themselves.
-    pub(super) fn segments(&self, group: &mut Group) -> bool {
+    pub(super) fn segments(&mut self, group: &mut Group) -> bool {
         self.follow_changes(group);
         group.segments
     }
 
-    fn follow_changes(&self, group: &mut Group) {
+    fn follow_changes(&mut self, group: &mut Group) {
         if !core::mem::take(&mut group.changed) {
             return;
         }
-        let device = |index: &u32| self.entries.get(*index).ifindex;
+        let Table { entries: all, devices, .. } = self;
+        let device = |index: &u32| all.get(*index).ifindex;
         let mut entries = group.entries().peekable();
         group.runs.clear();
         group.segments = true;
-        // Neighbours mostly have the same device.
-        let mut asked = (0, true);
         while let Some(first) = entries.next() {
             let of_run = device(&first);
             let mut end = first + 1;
@@ -162,11 +161,13 @@ impl Table {
                 continue;
             }
             group.runs.push(first..end);
-            if of_run != asked.0 {
-                asked = (of_run, self.devices.segments(of_run));
-            }
-            group.segments &= asked.1;
+            group.segments &= devices.segments(of_run);
         }
+    }
+
+    /// Devices may be others: they are asked again what they do.
+    pub(super) fn forget_devices(&mut self) {
+        self.devices.forget();
     }
 
     pub(super) fn remove(&mut self, group: Group) {

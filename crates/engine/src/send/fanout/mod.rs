@@ -376,6 +376,7 @@ impl InKernel {
         let concerns = |flow: &Flow| changes.concern(flow.0, flow.1, flow.2);
         if !changes.is_empty() && asked.any(concerns) {
             self.versions.routes += 1;
+            self.kernel.forget_devices();
         }
     }
 }
