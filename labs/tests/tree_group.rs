@@ -285,8 +285,8 @@ fn the_group_has_the_best_level_that_is_wanted() -> Result<()> {
 }
 
 #[test]
-fn no_packet_is_missing_where_a_relay_that_is_in_the_group_goes_on_elsewhere() -> Result<()> {
-    let Some(lan) = Lan::new("upgrades of a child by multicast")? else { return Ok(()) };
+fn no_packet_is_missing_where_a_relay_that_is_in_the_group_or_sends_to_it_goes_on_elsewhere() -> Result<()> {
+    let Some(lan) = Lan::new("upgrades of relays by multicast")? else { return Ok(()) };
     let folder = tempfile::tempdir()?;
     let sdp = folder.path().join("live.sdp");
     std::fs::write(&sdp, rtp::description(SOURCE_PORT))?;
@@ -306,9 +306,20 @@ fn no_packet_is_missing_where_a_relay_that_is_in_the_group_goes_on_elsewhere() -
         sink.goes_on(upgrade)?;
     }
     // What goes on without being taken again does so for 10 s at most.
-    wait_for("it to be taken again", || Ok(shown(&child, "child-0")?["parent"]["name"] == "parent"))?;
+    let taken_again = || Ok(shown(&child, "child-0")?["parent"]["name"] == "parent");
+    wait_for("it to be taken again", taken_again)?;
     wait_by(&child, "child-0", "multicast")?;
     sink.goes_on("it was taken again")?;
+    let group = receivers(&parent, "live")?.0;
+    for upgrade in ["an upgrade of the parent", "another one"] {
+        ensure!(matches!(parent.upgrade()?, Upgrade::Done { .. }), "{upgrade} does not work");
+        sink.goes_on(upgrade)?;
+        let now = receivers(&parent, "live")?.0;
+        ensure!(now.len() == 1 && now[0]["id"] == group[0]["id"], "it is another receiver: {now:?}");
+    }
+    wait_for("it to be taken again", taken_again)?;
+    wait_by(&child, "child-0", "multicast")?;
+    sink.goes_on("it was taken of the new process")?;
     child.healthy()?;
     parent.healthy()
 }

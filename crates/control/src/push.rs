@@ -11,6 +11,7 @@ use tokio::sync::{oneshot, watch};
 use crate::control::Control;
 use crate::pushes::{Claim, PushOptions};
 use crate::receiver::Playing;
+use crate::upgrade::Upgrade;
 
 /// How long to wait before trying again what the system refused.
 const RETRY: Duration = Duration::from_secs(1);
@@ -38,9 +39,19 @@ impl Control {
         Ok(Some(id))
     }
 
+    /// What the process before had for such a receiver, if it goes on here: [`Control::push_once`] does with it.
+    pub fn kept_push(&self, options: &PushOptions) -> Option<Playing> {
+        self.shared::<Upgrade>().named(&options.stream, &options.receiver)
+    }
+
     /// Sends to a receiver until its stream goes or has another format, or the receiver is removed, and says
     /// as soon as that has begun. Nothing else is sent there meanwhile, nor has another one its name.
-    pub async fn push_once(&self, options: PushOptions, begun: oneshot::Sender<Result<(), ControlError>>) {
+    pub async fn push_once(
+        &self,
+        options: PushOptions,
+        kept: Option<Playing>,
+        begun: oneshot::Sender<Result<(), ControlError>>,
+    ) {
         let Some(sink) = options.to.datagrams().cloned() else { return };
         let claim = match Claim::new(self.pushes(), &options) {
             Ok(claim) => claim,
@@ -48,7 +59,11 @@ impl Control {
             Err(error) => return drop(begun.send(Err(error))),
         };
         let (levels, removed) = (claim.levels(), claim.levels());
-        match open(self, &options, &sink).await {
+        let playing = match kept {
+            Some(playing) => Ok(playing),
+            None => open(self, &options, &sink).await,
+        };
+        match playing {
             Ok(mut playing) => {
                 let _ = begun.send(Ok(()));
                 let (control, options) = (self.clone(), options.clone());

@@ -9,6 +9,7 @@
 
 mod limits;
 mod names;
+mod saved;
 mod settings;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outflow_config::{DatagramSink, SinkProtocol, SinkUrl};
-use outflow_control::{Control, PushOptions};
+use outflow_control::{Control, Playing, PushOptions};
 use outflow_engine::message::{ControlError, Destination};
 use outflow_engine::system::source_address;
 use outflow_media::Prefix;
@@ -29,6 +30,7 @@ use tokio::time::{Instant, sleep_until};
 
 use limits::GROUP_PORT;
 pub use names::{number, of_path, of_tree};
+pub use saved::SavedSeat;
 pub use settings::{GroupSettings, add, check, check_taken};
 
 /// Where the members of a group find a stream.
@@ -89,22 +91,34 @@ impl Book {
     /// The group of a stream by an interface: one that no other stream has there. It follows from the name where it
     /// can, so that switches and routers see the same one again.
     fn seat(&mut self, key: &Key, range: Prefix) -> Option<(u64, SocketAddrV4)> {
-        self.seats += 1;
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.seats += 1;
-            return Some((self.seats, entry.to));
-        }
-        let first = number(&key.0) % range.count();
-        let is_free = |ip: &Ipv4Addr| {
-            let mut others = self.entries.iter().filter(|((_, interface), _)| *interface == key.1);
-            !others.any(|(_, entry)| entry.to.ip() == ip)
+        let to = match self.entries.get(key) {
+            Some(entry) => entry.to,
+            None => SocketAddrV4::new(self.free(key, range)?, GROUP_PORT),
         };
+        Some((self.seat_at(key, to)?, to))
+    }
+
+    /// A seat in this group; nothing if the stream has another one by the interface, or another stream has this.
+    fn seat_at(&mut self, key: &Key, to: SocketAddrV4) -> Option<u64> {
+        if self.entries.get(key).map_or_else(|| self.is_taken(key, to.ip()), |entry| entry.to != to) {
+            return None;
+        }
+        self.entries.entry(key.clone()).or_insert(Entry { to, seats: 0, sending: None }).seats += 1;
+        self.seats += 1;
+        Some(self.seats)
+    }
+
+    fn free(&self, key: &Key, range: Prefix) -> Option<Ipv4Addr> {
+        let first = number(&key.0) % range.count();
         // With `entries` others, one of the next ones is free.
         let tries = range.count().min(self.entries.len() as u64 + 1);
-        let ip = (0..tries).map(|n| range.nth(first + n)).find(is_free)?;
-        let to = SocketAddrV4::new(ip, GROUP_PORT);
-        self.entries.insert(key.clone(), Entry { to, seats: 1, sending: None });
-        Some((self.seats, to))
+        (0..tries).map(|n| range.nth(first + n)).find(|ip| !self.is_taken(key, ip))
+    }
+
+    /// Whether a stream has this group by the interface.
+    fn is_taken(&self, key: &Key, ip: &Ipv4Addr) -> bool {
+        let mut others = self.entries.iter().filter(|((_, interface), _)| *interface == key.1);
+        others.any(|(_, entry)| entry.to.ip() == ip)
     }
 
     fn leave(&mut self, key: &Key) {
@@ -153,7 +167,12 @@ impl Seat {
                 limit: usize::try_from(range.count()).unwrap_or(usize::MAX),
                 key: "[tree] groups",
             })?;
-        let ttl = u8::try_from(settings.ttl).unwrap_or(u8::MAX);
+        Seat::at(control, key, number, to)
+    }
+
+    /// It is given up where there is no way out by its interface.
+    fn at(control: &Control, key: Key, number: u64, to: SocketAddrV4) -> Result<Seat, ControlError> {
+        let ttl = u8::try_from(control.config().section::<GroupSettings>().ttl).unwrap_or(u8::MAX);
         let interface = key.1.clone();
         let group = Group { to, source: Ipv4Addr::UNSPECIFIED, ttl, interface };
         let mut seat = Seat { control: control.clone(), key, number, group, sending: None };
@@ -220,7 +239,9 @@ impl Seat {
         let _ = sending.send(want);
         (entry.sending, self.sending) = (Some(sending.clone()), Some(sending));
         let (begun, is_begun) = oneshot::channel();
-        tokio::spawn(send(self.control.clone(), self.options(level), wants, begun));
+        let options = self.options(level);
+        let kept = self.control.kept_push(&options);
+        tokio::spawn(send(self.control.clone(), options, kept, wants, begun));
         Some(is_begun)
     }
 
@@ -270,14 +291,18 @@ impl Drop for Seat {
 async fn send(
     control: Control,
     options: PushOptions,
+    kept: Option<Playing>,
     mut wants: mpsc::UnboundedReceiver<Want>,
     begun: oneshot::Sender<Result<(), ControlError>>,
 ) {
     let (stream, name) = (options.stream.clone(), options.name().to_owned());
     let hold = control.config().section::<GroupSettings>().hold;
     let mut table = Table::<(), u64>::new(Settings { hold, linger: Duration::ZERO });
-    tracing::info!(stream, name, "the stream goes to a group: somebody wants it there");
-    let sending = control.push_once(options, begun);
+    match kept {
+        Some(_) => tracing::info!(stream, name, "the stream goes to a group, as from the process before"),
+        None => tracing::info!(stream, name, "the stream goes to a group: it is wanted there"),
+    }
+    let sending = control.push_once(options, kept, begun);
     tokio::pin!(sending);
     loop {
         let due = table.next_timeout().map(|at| Instant::now() + at.since(control.now()));
@@ -324,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_has_one_group_by_an_interface_while_somebody_has_a_seat() {
+    fn a_stream_has_one_group_by_an_interface_while_there_is_a_seat() {
         let mut book = Book::default();
         let range: Prefix = "232.1.1.0/30".parse().expect("a range");
         let all: Vec<_> =
@@ -339,10 +364,25 @@ mod tests {
         assert_eq!(book.seat(&key("e", "eth0"), range), None, "there are no more");
         assert!(book.seat(&key("e", "eth1"), range).is_some(), "but by another interface");
         book.leave(&key("a", "eth0"));
-        assert_eq!(book.seat(&key("e", "eth0"), range), None, "somebody is there still");
+        assert_eq!(book.seat(&key("e", "eth0"), range), None, "one is there still");
         book.leave(&key("a", "eth0"));
         let (_, to) = book.seat(&key("e", "eth0"), range).expect("one is free");
         assert_eq!(to, again.1);
+    }
+
+    #[test]
+    fn a_group_that_another_process_gave_out_is_that_of_the_same_stream() {
+        let mut book = Book::default();
+        let to = |last: u8| SocketAddrV4::new(Ipv4Addr::new(232, 1, 1, last), GROUP_PORT);
+        let first = book.seat_at(&key("a", "eth0"), to(7)).expect("it is free");
+        let second = book.seat_at(&key("a", "eth0"), to(7)).expect("another member");
+        assert_ne!(first, second);
+        assert_eq!(book.seat_at(&key("a", "eth0"), to(8)), None, "it has one");
+        assert_eq!(book.seat_at(&key("b", "eth0"), to(7)), None, "it is another stream's");
+        assert!(book.seat_at(&key("b", "eth1"), to(7)).is_some(), "not by this interface");
+        let range: Prefix = "232.1.1.7/32".parse().expect("a range");
+        assert_eq!(book.seat(&key("a", "eth0"), range).map(|(_, to)| to), Some(to(7)));
+        assert_eq!(book.seat(&key("c", "eth0"), range), None);
     }
 
     #[test]

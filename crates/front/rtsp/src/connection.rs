@@ -80,10 +80,7 @@ impl Connection {
             wanted = Some(it.grant.save());
             it.words()
         })?;
-        let player = match &self.player {
-            Some(player) => Some(player.save()?),
-            None => None,
-        };
+        let player = self.player.as_ref().map(|player| player.save());
         let publication = match &self.publication {
             Some(publication) => Some(publication.save()?),
             None => None,

@@ -87,17 +87,15 @@ impl Player {
         })
     }
 
-    /// What another process needs to go on with it; nothing if it takes part in a group, which has to be asked for again.
-    pub(super) fn save(&self) -> Option<SavedPlaying> {
-        if self.seat.is_some() {
-            return None;
-        }
-        Some(SavedPlaying {
+    /// What another process needs to go on with it.
+    pub(super) fn save(&self) -> SavedPlaying {
+        SavedPlaying {
             grant: self.wanted.grant.save(),
             selection: self.wanted.words(),
             site: self.site.map(SavedSite::from),
             receiver: self.place.as_ref().map(Playing::id),
-        })
+            seat: self.seat.as_ref().map(Seat::save),
+        }
     }
 
     /// Goes on from what another process has saved.
@@ -105,13 +103,17 @@ impl Player {
     /// # Errors
     /// What is not there.
     pub(super) fn restore(control: &Control, saved: SavedPlaying) -> io::Result<Self> {
-        let SavedPlaying { grant, selection, site, receiver } = saved;
+        let SavedPlaying { grant, selection, site, receiver, seat } = saved;
         let wanted = Wanted::restore(control, grant, &selection);
         let wanted = wanted.ok_or_else(|| unfit("what it plays is not known here"))?;
         let site = site.map(UdpSite::try_from).transpose()?;
         let place = |receiver| control.shared::<Upgrade>().playing(receiver);
         let place = receiver.map(|receiver| place(receiver).ok_or_else(|| unfit("its receiver has left")));
-        Ok(Player { wanted, site, seat: None, place: place.transpose()?, reports: Vec::new() })
+        let level = wanted.selection.level;
+        let seat = seat.map(|seat| Seat::restore(control, wanted.stream(), seat, level));
+        let seat = seat.map(|seat| seat.ok_or_else(|| unfit("its group is not sent to any more")));
+        let (place, seat) = (place.transpose()?, seat.transpose()?);
+        Ok(Player { wanted, site, seat, place, reports: Vec::new() })
     }
 
     /// The ports that it is served from; `from` is the address that it has asked at.

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use minicbor::{Decode, Encode};
 use outflow_door::SavedGrant;
 use outflow_engine::message::UdpSite;
+use outflow_front_groups::SavedSeat;
 use outflow_rtp::save::SavedTrack;
 use outflow_rtsp::server::SavedSession;
 
@@ -56,6 +57,9 @@ pub(super) struct SavedPlaying {
     /// Its number, once it has a place.
     #[n(3)]
     pub(super) receiver: Option<u64>,
+    /// By which group it gets the stream, if it was told one.
+    #[n(4)]
+    pub(super) seat: Option<SavedSeat>,
 }
 
 /// A worker's ports.
