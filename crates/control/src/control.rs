@@ -71,7 +71,7 @@ impl Control {
         door.tell_refusals(move |refusal| told.tell(refusal.into()));
         let inner = Inner {
             clock,
-            health: Health::new(clock, workers.iter(), Ending::new(door.clone())),
+            health: Health::new(clock, workers.iter(), Ending::new(door.clone(), clock)),
             registry: Registry::default(),
             pushes: Pushes::default(),
             links: LinkBook::default(),

@@ -4,18 +4,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outflow_door::Door;
+use outflow_engine::Clock;
 use outflow_engine::message::{ReceiverState, RelayState};
+use outflow_media::Time;
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use utoipa::ToSchema;
 
+/// A receiver that was let in is with its worker after this time, however busy that is.
+const JOINING: Duration = Duration::from_millis(250);
+
 /// The end of the relay, once it is told to end: from then on it takes no more receivers and publishers. Those that are
 /// there go on until the last receiver has left that had asked for a stream, or until their time is over.
 #[derive(Debug)]
 pub struct Ending {
-    until: watch::Sender<Option<Instant>>,
+    until: watch::Sender<Option<Until>>,
     door: Arc<Door>,
+    clock: Clock,
+}
+
+/// Until when the relay goes on.
+#[derive(Debug, Clone, Copy)]
+struct Until {
+    /// When it was first told to end.
+    told: Time,
+    at: Instant,
 }
 
 /// How far the end is.
@@ -29,16 +43,20 @@ pub struct Drain {
 
 impl Ending {
     /// That of a relay which peers come to through this door.
-    pub(crate) fn new(door: Arc<Door>) -> Self {
-        Ending { until: watch::Sender::new(None), door }
+    pub(crate) fn new(door: Arc<Door>, clock: Clock) -> Self {
+        Ending { until: watch::Sender::new(None), door, clock }
     }
 
     /// Ends the relay: when its receivers have left, or after `drain`. Said again, the sooner time holds.
     pub fn begin(&self, drain: Duration) {
         self.door.close();
-        let until = Instant::now() + drain;
+        let (told, at) = (self.clock.now(), Instant::now() + drain);
         let is_first = self.until.borrow().is_none();
-        self.until.send_modify(|before| *before = Some(before.map_or(until, |before| before.min(until))));
+        let sooner = |before: Option<Until>| match before {
+            Some(before) => Until { at: before.at.min(at), ..before },
+            None => Until { told, at },
+        };
+        self.until.send_modify(|until| *until = Some(sooner(*until)));
         if is_first {
             let within_ms = drain.as_millis() as u64;
             tracing::info!(within_ms, "the relay ends: it takes no more receivers and publishers");
@@ -58,29 +76,31 @@ impl Ending {
 
     /// How far the end is, if it has begun.
     pub fn drain(&self, state: &RelayState) -> Option<Drain> {
-        let left = (*self.until.borrow())?.saturating_duration_since(Instant::now());
+        let left = (*self.until.borrow())?.at.saturating_duration_since(Instant::now());
         Some(Drain { left_ms: left.as_millis() as u64, receivers: waited_for(state) })
     }
 
     /// Waits until it is time to end. `states` are snapshots as they are made.
     pub(crate) async fn over(&self, mut states: watch::Receiver<Arc<RelayState>>) {
         let mut told = self.until.subscribe();
-        // Two that were put together since: a receiver that came in last is in one of the workers' by then.
-        let mut newer = 0;
         loop {
             let until = *told.borrow_and_update();
+            if until.is_some_and(|until| is_empty(&states.borrow_and_update(), until.told)) {
+                return;
+            }
             tokio::select! {
                 () = passed(until) => return,
-                Ok(()) = told.changed() => states.mark_unchanged(),
-                Ok(()) = states.changed(), if until.is_some() => {
-                    newer += 1;
-                    if waited_for(&states.borrow_and_update()) == 0 && newer > 1 {
-                        return;
-                    }
-                }
+                Ok(()) = told.changed() => {}
+                Ok(()) = states.changed(), if until.is_some() => {}
             }
         }
     }
+}
+
+/// Whether no receiver is waited for. One that was let in before the relay was told to end is with its worker soon after
+/// that, and in what that has looked at from then on.
+fn is_empty(state: &RelayState, told: Time) -> bool {
+    state.as_of >= told + JOINING && waited_for(state) == 0
 }
 
 /// Receivers that leave by themselves. Sinks, which have names, do not.
@@ -90,9 +110,9 @@ fn waited_for(state: &RelayState) -> usize {
 }
 
 /// Waits until then; for ever if there is no such time.
-async fn passed(until: Option<Instant>) {
+async fn passed(until: Option<Until>) {
     match until {
-        Some(until) => sleep_until(until).await,
+        Some(until) => sleep_until(until.at).await,
         None => std::future::pending().await,
     }
 }
@@ -107,27 +127,38 @@ mod tests {
     const DRAIN: Duration = Duration::from_secs(30);
 
     fn ending() -> (Ending, watch::Sender<Arc<RelayState>>) {
-        (Ending::new(Arc::new(Door::new(Rules::default()))), watch::channel(Arc::default()).0)
+        let door = Arc::new(Door::new(Rules::default()));
+        (Ending::new(door, Clock::start()), watch::channel(Arc::default()).0)
+    }
+
+    /// A snapshot of this age, counted from when the relay was told to end, which shows no receivers.
+    fn empty(ending: &Ending, age: Duration) -> Arc<RelayState> {
+        let told = ending.until.borrow().map_or(Time::ZERO, |until| until.told);
+        Arc::new(RelayState { as_of: told + age, ..RelayState::default() })
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_ends_when_two_newer_snapshots_show_no_receivers() {
+    async fn it_ends_when_workers_that_have_looked_since_show_no_receivers() {
         let (ending, states) = ending();
         let over = ending.over(states.subscribe());
         tokio::pin!(over);
-        states.send_replace(Arc::default());
+        states.send_replace(empty(&ending, DRAIN));
         assert!(timeout(DRAIN, &mut over).await.is_err(), "it was not told to end");
         let peer = [10, 0, 0, 1].into();
         assert_eq!(ending.door.pass(Right::Play, peer, None).map(drop), Ok(()));
+        states.send_replace(Arc::default());
         ending.begin(DRAIN);
         for right in [Right::Play, Right::Publish, Right::Relay] {
             assert_eq!(ending.door.pass(right, peer, None).map(drop), Err(Refused::Draining));
         }
         assert_eq!(ending.drain(&RelayState::default()), Some(Drain { left_ms: 30_000, receivers: 0 }));
-        for _ in 0..2 {
+        // However often what a worker saw before is shown again.
+        for _ in 0..3 {
             assert!(timeout(Duration::from_secs(1), &mut over).await.is_err());
-            states.send_replace(Arc::default());
+            states.send_replace(empty(&ending, JOINING / 2));
         }
+        assert!(timeout(Duration::from_secs(1), &mut over).await.is_err());
+        states.send_replace(empty(&ending, JOINING));
         assert!(timeout(Duration::from_secs(1), over).await.is_ok());
     }
 

@@ -11,7 +11,6 @@ use tokio::sync::{oneshot, watch};
 use crate::control::Control;
 use crate::pushes::{Claim, PushOptions};
 use crate::receiver::Playing;
-use crate::upgrade::Upgrade;
 
 /// How long to wait before trying again what the system refused.
 const RETRY: Duration = Duration::from_secs(1);
@@ -39,13 +38,9 @@ impl Control {
         Ok(Some(id))
     }
 
-    /// What the process before had for such a receiver, if it goes on here: [`Control::push_once`] does with it.
-    pub fn kept_push(&self, options: &PushOptions) -> Option<Playing> {
-        self.shared::<Upgrade>().named(&options.stream, &options.receiver)
-    }
-
     /// Sends to a receiver until its stream goes or has another format, or the receiver is removed, and says
-    /// as soon as that has begun. Nothing else is sent there meanwhile, nor has another one its name.
+    /// as soon as that has begun. Nothing else is sent there meanwhile, nor has another one its name. `kept` is what the
+    /// process before had for it ([`Upgrade::named`](crate::Upgrade::named)).
     pub async fn push_once(
         &self,
         options: PushOptions,

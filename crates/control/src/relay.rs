@@ -251,6 +251,7 @@ async fn show(control: Control, clock: Clock, told: watch::Sender<Arc<RelayState
             streams,
             links,
             rtcp_strangers: parts.iter().map(|part| part.rtcp_strangers).sum(),
+            as_of: parts.iter().map(|part| part.as_of).min().unwrap_or_default(),
         }));
     }
 }

@@ -138,8 +138,8 @@ impl Kept {
 }
 
 impl Upgrade {
-    /// A configured receiver goes on; it is there once.
-    pub(crate) fn named(&self, stream: &str, receiver: &Receiver) -> Option<Playing> {
+    /// A receiver of that name that the process before sent to goes on; it is there once.
+    pub fn named(&self, stream: &str, receiver: &Receiver) -> Option<Playing> {
         let name = receiver.name.as_ref()?;
         let mut kept = self.kept();
         let mut all = kept.receivers.iter();

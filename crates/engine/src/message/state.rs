@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use outflow_media::Time;
 use outflow_relay::feedback::Reception;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -25,6 +26,9 @@ pub struct RelayState {
     pub links: Vec<LinkState>,
     /// RTCP packets that came by UDP from addresses of no receiver.
     pub rtcp_strangers: u64,
+    /// What is said of receivers is not older than this: a worker that is busy looks less often.
+    #[serde(skip)]
+    pub as_of: Time,
 }
 
 impl RelayState {
@@ -110,6 +114,8 @@ pub struct WorkerState {
     pub links: Vec<LinkState>,
     /// RTCP packets that came by UDP from addresses of no receiver.
     pub rtcp_strangers: u64,
+    /// When it was begun.
+    pub as_of: Time,
 }
 
 /// One stream.

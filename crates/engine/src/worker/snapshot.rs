@@ -28,6 +28,8 @@ use crate::send::fanout::{Fanout, FanoutPath};
 pub(super) struct Snapshot {
     published: Arc<arc_swap::ArcSwap<WorkerState>>,
     next: Time,
+    /// When this one was begun.
+    begun: Time,
     /// How often they are made, at least.
     every: Duration,
     done: Vec<StreamPart>,
@@ -46,8 +48,9 @@ struct Partial {
 
 impl Snapshot {
     pub(super) fn new(published: Arc<arc_swap::ArcSwap<WorkerState>>) -> Self {
-        let (next, every, done) = (Time::ZERO, SNAPSHOT_EVERY, Vec::new());
-        Snapshot { published, next, every, done, at: (0, 0), current: None }
+        let (every, done) = (SNAPSHOT_EVERY, Vec::new());
+        let (next, begun) = (Time::ZERO, Time::ZERO);
+        Snapshot { published, next, begun, every, done, at: (0, 0), current: None }
     }
 
     /// They are made this often from now on, at least.
@@ -74,7 +77,7 @@ impl Snapshot {
         let receivers: usize = streams.iter().map(|part| part.state.receivers.len()).sum();
         self.next = now + self.every.max(SNAPSHOT_EVERY_RECEIVER * receivers as u32);
         self.at = (0, 0);
-        self.published.store(Arc::new(WorkerState { streams, links, rtcp_strangers }));
+        self.published.store(Arc::new(WorkerState { streams, links, rtcp_strangers, as_of: self.begun }));
     }
 
     /// Takes the next receivers in; publishes it when it is whole. Returns whether it is to go on.
@@ -87,8 +90,11 @@ impl Snapshot {
     ) -> bool {
         let (index, from) = self.at;
         // It may have been put down in two classes, and be finished.
-        if (index, from) == (0, 0) && !self.is_due(now) {
-            return false;
+        if (index, from) == (0, 0) {
+            if !self.is_due(now) {
+                return false;
+            }
+            self.begun = now;
         }
         let Some(index) = streams.next_from(index) else {
             self.publish(now, links.states(now), rtcp_strangers);

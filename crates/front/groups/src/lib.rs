@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outflow_config::{DatagramSink, SinkProtocol, SinkUrl};
-use outflow_control::{Control, Playing, PushOptions};
+use outflow_control::{Control, Playing, PushOptions, Upgrade};
 use outflow_engine::message::{ControlError, Destination};
 use outflow_engine::system::source_address;
 use outflow_media::Prefix;
@@ -240,7 +240,7 @@ impl Seat {
         (entry.sending, self.sending) = (Some(sending.clone()), Some(sending));
         let (begun, is_begun) = oneshot::channel();
         let options = self.options(level);
-        let kept = self.control.kept_push(&options);
+        let kept = self.control.shared::<Upgrade>().named(&options.stream, &options.receiver);
         tokio::spawn(send(self.control.clone(), options, kept, wants, begun));
         Some(is_begun)
     }
