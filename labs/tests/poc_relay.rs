@@ -30,8 +30,10 @@ fn with_poc(key: Option<&Path>) -> String {
 const PATIENT: &str = "latency = \"2s\"\n";
 
 /// Watches a stream for some seconds; what was seen.
+/// What a player sees in six seconds. A second of pictures at most comes at once at the beginning, whatever level is
+/// asked for then.
 fn watched(paths: &Paths, words: &str) -> Result<Value> {
-    let watch = outflow(&format!("watch --json --duration 3s {words}"))?;
+    let watch = outflow(&format!("watch --json --duration 6s {words}"))?;
     let done = watch.within(&paths.players).start()?.succeed(PATIENCE)?;
     let summary = done.stdout.lines().last().unwrap_or_default();
     serde_json::from_str(summary).with_context(|| format!("no JSON: {summary}"))
