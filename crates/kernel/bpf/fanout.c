@@ -84,44 +84,50 @@ static __always_inline __u16 fold(__u32 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* Writes the headers of a packet with `length` bytes of payload; the UDP checksum is the sum of the
- * pseudo-header, not inverted. Returns the UDP header, or 0 if there is no room for all of them. */
-static __always_inline __u16 *write_headers(void *data, void *end, const struct target *target,
-					    __u16 length)
+static __always_inline void finish_udp(__u16 *udp, const struct target *target, __u16 length)
 {
 	__u16 udp_length = bpf_htons(UDP_HEADER_BYTES + length);
-	__u64 *words = data;
-	__u16 *halves = data, *udp;
 
-	if (data + HEADER_BYTES > end)
-		return 0;
+	udp[UDP_LENGTH] = udp_length;
+	udp[UDP_CHECKSUM] = fold((__u32)target->pseudo_sum + udp_length);
+}
+
+/* Write the headers of a packet with `length` bytes of payload, for which there is room; the UDP
+ * checksum is the sum of the pseudo-header, not inverted. Return the UDP header. */
+static __always_inline __u16 *write_v4(void *data, const struct target *target, __u16 length)
+{
+	__u16 ip_length = bpf_htons(IPV4_UDP - ETHERNET_BYTES + UDP_HEADER_BYTES + length);
+	__u64 *words = data;
+	__u16 *halves = data;
+
 	words[0] = target->words[0];
 	words[1] = target->words[1];
 	words[2] = target->words[2];
 	words[3] = target->words[3];
 	words[4] = target->words[4];
-	if (target->udp_at == IPV6_UDP) {
-		if (data + IPV6_UDP + UDP_HEADER_BYTES > end)
-			return 0;
-		words[5] = target->words[5];
-		words[6] = target->words[6];
-		/* The rest of them, which is no whole word. */
-		((__u32 *)data)[14] = ((const __u32 *)target->words)[14];
-		halves[IPV6_LENGTH] = udp_length;
-		udp = data + IPV6_UDP;
-	} else {
-		__u16 ip_length = bpf_htons(IPV4_UDP - ETHERNET_BYTES + UDP_HEADER_BYTES + length);
+	halves[IPV4_LENGTH] = ip_length;
+	halves[IPV4_CHECKSUM] = ~fold((__u32)target->ip_sum + ip_length);
+	finish_udp(data + IPV4_UDP, target, length);
+	return data + IPV4_UDP;
+}
 
-		halves[IPV4_LENGTH] = ip_length;
-		halves[IPV4_CHECKSUM] = ~fold((__u32)target->ip_sum + ip_length);
-		udp = data + IPV4_UDP;
-		/* Without CAP_PERFMON only constants may be added to a pointer into a packet: the compiler is not
-		 * to add one of two behind this. */
-		barrier_var(udp);
-	}
-	udp[UDP_LENGTH] = udp_length;
-	udp[UDP_CHECKSUM] = fold((__u32)target->pseudo_sum + udp_length);
-	return udp;
+static __always_inline __u16 *write_v6(void *data, const struct target *target, __u16 length)
+{
+	__u64 *words = data;
+	__u16 *halves = data;
+
+	words[0] = target->words[0];
+	words[1] = target->words[1];
+	words[2] = target->words[2];
+	words[3] = target->words[3];
+	words[4] = target->words[4];
+	words[5] = target->words[5];
+	words[6] = target->words[6];
+	/* The rest of them, which is no whole word. */
+	((__u32 *)data)[14] = ((const __u32 *)target->words)[14];
+	halves[IPV6_LENGTH] = bpf_htons(UDP_HEADER_BYTES + length);
+	finish_udp(data + IPV6_UDP, target, length);
+	return data + IPV6_UDP;
 }
 
 /* The sequence number of the order's packet for a target: lower by what was left out before. */
@@ -158,6 +164,43 @@ static __always_inline long follow_family(struct __sk_buff *skb, const struct ta
 	return skb->protocol == protocol ? 0 : bpf_skb_change_proto(skb, protocol, 0);
 }
 
+/* Gives an RTP packet its number, if it has one of its own. Returns whether there is room for that. */
+static __always_inline int number(__u16 *udp, void *end, const struct control *order,
+				  const struct target *target)
+{
+	if (!order->numbered)
+		return 1;
+	if ((void *)(udp + NUMBERED_HALVES) > end)
+		return 0;
+	udp[RTP_HEAD] = head_for(order, target);
+	udp[RTP_SEQUENCE] = sequence_for(order, target);
+	return 1;
+}
+
+/* Writes all that is the target's own; returns whether there is room for that. No pointer is left
+ * behind that is another one for each family: the kernel would look through all that follows once
+ * for each, and take 0.4 s to load this instead of 0.1 s. */
+static __always_inline int write_packet(void *data, void *end, const struct control *order,
+					const struct target *target, __u16 length)
+{
+	__u16 *udp;
+
+	/* Without CAP_PERFMON only constants may be added to a pointer into a packet: the compiler is not
+	 * to add one of two behind this. */
+	if (target->udp_at == IPV6_UDP) {
+		if (data + IPV6_UDP + UDP_HEADER_BYTES > end)
+			return 0;
+		udp = write_v6(data, target, length);
+		barrier_var(udp);
+		return number(udp, end, order, target);
+	}
+	if (data + IPV4_UDP + UDP_HEADER_BYTES > end)
+		return 0;
+	udp = write_v4(data, target, length);
+	barrier_var(udp);
+	return number(udp, end, order, target);
+}
+
 SEC("classifier")
 int clone_to_targets(struct __sk_buff *skb)
 {
@@ -181,7 +224,6 @@ int clone_to_targets(struct __sk_buff *skb)
 		__u32 key = first + i;
 		struct target *target = bpf_map_lookup_elem(&targets, &key);
 		void *end;
-		__u16 *udp;
 		long error;
 
 		if (!target)
@@ -197,15 +239,8 @@ int clone_to_targets(struct __sk_buff *skb)
 		end = (void *)(long)skb->data_end;
 		/* The checksum is left to the device (CHECKSUM_PARTIAL), which wants the sum of the
 		 * pseudo-header there, not inverted. */
-		udp = write_headers((void *)(long)skb->data, end, target, length);
-		if (!udp)
+		if (!write_packet((void *)(long)skb->data, end, order, target, length))
 			break;
-		if (order->numbered) {
-			if ((void *)(udp + NUMBERED_HALVES) > end)
-				break;
-			udp[RTP_HEAD] = head_for(order, target);
-			udp[RTP_SEQUENCE] = sequence_for(order, target);
-		}
 		skb->priority = target->priority;
 		/* Afterwards the headers are the clone's alone, and `skb` has a copy of them. */
 		error = bpf_clone_redirect(skb, target->ifindex, 0);
@@ -238,8 +273,8 @@ int write_to_target(struct xdp_md *frame)
 	struct control *order = the_control();
 	struct target *target;
 	__u32 key = 0, place, sum, *slot;
+	void *data, *end;
 	__u16 *udp;
-	void *end;
 
 	if (!order)
 		return XDP_DROP;
@@ -252,9 +287,18 @@ int write_to_target(struct xdp_md *frame)
 		return XDP_DROP;
 	}
 	end = (void *)(long)frame->data_end;
-	udp = write_headers((void *)(long)frame->data, end, target, order->length);
-	if (!udp)
-		return XDP_DROP;
+	data = (void *)(long)frame->data;
+	if (target->udp_at == IPV6_UDP) {
+		if (data + IPV6_UDP + UDP_HEADER_BYTES > end)
+			return XDP_DROP;
+		udp = write_v6(data, target, order->length);
+	} else {
+		if (data + IPV4_UDP + UDP_HEADER_BYTES > end)
+			return XDP_DROP;
+		udp = write_v4(data, target, order->length);
+	}
+	/* As above. */
+	barrier_var(udp);
 	/* The length is a part of the pseudo-header and one of the UDP header. */
 	sum = udp[UDP_CHECKSUM] + udp[UDP_SOURCE] + udp[UDP_TARGET] + udp[UDP_LENGTH] + order->payload_sum;
 	if (order->numbered) {
