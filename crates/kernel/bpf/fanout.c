@@ -84,6 +84,16 @@ static __always_inline __u16 fold(__u32 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
+/* The words that headers of both families have. */
+static __always_inline void write_words(__u64 *words, const struct target *target)
+{
+	words[0] = target->words[0];
+	words[1] = target->words[1];
+	words[2] = target->words[2];
+	words[3] = target->words[3];
+	words[4] = target->words[4];
+}
+
 static __always_inline void finish_udp(__u16 *udp, const struct target *target, __u16 length)
 {
 	__u16 udp_length = bpf_htons(UDP_HEADER_BYTES + length);
@@ -97,14 +107,9 @@ static __always_inline void finish_udp(__u16 *udp, const struct target *target, 
 static __always_inline __u16 *write_v4(void *data, const struct target *target, __u16 length)
 {
 	__u16 ip_length = bpf_htons(IPV4_UDP - ETHERNET_BYTES + UDP_HEADER_BYTES + length);
-	__u64 *words = data;
 	__u16 *halves = data;
 
-	words[0] = target->words[0];
-	words[1] = target->words[1];
-	words[2] = target->words[2];
-	words[3] = target->words[3];
-	words[4] = target->words[4];
+	write_words(data, target);
 	halves[IPV4_LENGTH] = ip_length;
 	halves[IPV4_CHECKSUM] = ~fold((__u32)target->ip_sum + ip_length);
 	finish_udp(data + IPV4_UDP, target, length);
@@ -116,11 +121,7 @@ static __always_inline __u16 *write_v6(void *data, const struct target *target, 
 	__u64 *words = data;
 	__u16 *halves = data;
 
-	words[0] = target->words[0];
-	words[1] = target->words[1];
-	words[2] = target->words[2];
-	words[3] = target->words[3];
-	words[4] = target->words[4];
+	write_words(words, target);
 	words[5] = target->words[5];
 	words[6] = target->words[6];
 	/* The rest of them, which is no whole word. */

@@ -13,9 +13,8 @@
 /* Room for the headers of either, in words. */
 #define HEADER_WORDS 8
 
-/* Ethernet, IPv4 and UDP: what packets come with; and behind those the RTP header up to its sequence number
+/* Ethernet, IPv4 and UDP, which packets come with, and the RTP header up to its sequence number
  * (RFC 3550, section 5.1). */
-#define HEADER_BYTES 42
 #define NUMBERED_BYTES 46
 
 /* Layers have 7 bits, as Level::MAX in relay/src/schedule/layers.rs. */
