@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use outflow_multicast::{Downstream, Interface, Multicast, Options, Timing, open_filter};
+use outflow_routing::membership::Family;
 use tokio::sync::mpsc;
 
 /// Says that all interfaces take part.
@@ -24,7 +25,7 @@ pub(crate) fn serve(names: &[String]) -> Result<()> {
         let options = Options { timings: true, ..Options::default() };
         let (multicast, mut events) = Multicast::start(options, open_filter())?;
         for name in names {
-            multicast.add(Downstream::new(Interface::find(name)?)).await?;
+            multicast.add(Downstream::new(Interface::find(Family::V4, name)?)).await?;
         }
         println!("{READY}");
         loop {

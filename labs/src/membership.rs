@@ -1,7 +1,7 @@
 //! A program on a host that says levels by reports of IGMPv3 (RFC 9279), as a relay does upstream, and answers when it
 //! is asked. It receives nothing: players of the host do, whose kernel says no levels.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use outflow_media::Time;
 use outflow_multicast::Interface;
 use outflow_multicast::sys::Routing;
 use outflow_routing::Level;
-use outflow_routing::membership::{Host, HostSettings, Interest};
+use outflow_routing::membership::{Family, Host, HostSettings, Interest};
 
 use crate::net::Namespace;
 
@@ -30,8 +30,10 @@ pub struct LevelProgram {
 impl LevelProgram {
     /// One that has said nothing yet, on `eth0` of a host.
     pub fn start(host: &Namespace) -> Result<Self> {
-        let (interface, kernel) =
-            host.run(|| anyhow::Ok((Interface::find("eth0")?, Routing::open(None)?)))?;
+        let (interface, kernel) = host.run(|| {
+            let family = Family::V4;
+            anyhow::Ok((Interface::find(family, "eth0")?, Routing::open(family, None)?))
+        })?;
         // Without this its socket hears no queries of groups that the kernel is no member of.
         kernel.add_vif(0, interface.index)?;
         let (wishes, said) = channel();
@@ -75,7 +77,7 @@ fn speak(interface: &Interface, kernel: &Routing, wishes: &Receiver<Wish>) -> Re
         while let Ok(received) = kernel.receive(&mut buffer) {
             members.handle_packet(now, &buffer[..received.length.min(buffer.len())]);
         }
-        while let Some(IpAddr::V4(to)) = members.poll_transmit(&mut packet) {
+        while let Some(to) = members.poll_transmit(&mut packet) {
             kernel.send(&packet, to, interface.index)?;
         }
     }

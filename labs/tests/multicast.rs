@@ -5,6 +5,8 @@
 mod demand;
 #[path = "multicast/levels.rs"]
 mod levels;
+#[path = "multicast/mld.rs"]
+mod mld;
 #[path = "multicast/routers.rs"]
 mod routers;
 
@@ -28,7 +30,7 @@ use outflow_media::Time;
 use outflow_multicast::Interface;
 use outflow_multicast::sys::Routing;
 use outflow_routing::Level;
-use outflow_routing::membership::{Host, HostSettings, Interest};
+use outflow_routing::membership::{Family, Host, HostSettings, Interest};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -232,9 +234,8 @@ fn one_that_joins_is_sent_all_once_where_it_is_and_nothing_after_it_left() -> Re
     first.is_whole().context("the first")?;
     second.is_whole().context("the second")?;
     let metrics = relay.get("/metrics")?;
-    for line in
-        ["outflow_multicast_joins_total{interface=\"out0\"} 1", "outflow_multicast_querier{interface="]
-    {
+    let joins = "outflow_multicast_joins_total{interface=\"out0\",protocol=\"igmp\"} 1";
+    for line in [joins, "outflow_multicast_querier{interface="] {
         ensure!(metrics.contains(line), "{line} is not in\n{metrics}");
     }
     relay.healthy()
@@ -269,14 +270,14 @@ fn device_packets(host: &Namespace) -> Result<u64> {
 fn say_level(host: &Namespace, level: u8) -> Result<()> {
     let level = Level::new(level).context("not zero")?;
     host.run(|| {
-        let interface = Interface::find("eth0")?;
-        let kernel = Routing::open(None)?;
+        let interface = Interface::find(Family::V4, "eth0")?;
+        let kernel = Routing::open(Family::V4, None)?;
         let mut members = Host::new(Time::ZERO, HostSettings::new(interface.link(), 1));
         members
             .set(Time::ZERO, GROUP.into(), Interest::all(level))
             .map_err(|_| anyhow::anyhow!("refused"))?;
         let mut packet = Vec::new();
-        while let Some(IpAddr::V4(to)) = members.poll_transmit(&mut packet) {
+        while let Some(to) = members.poll_transmit(&mut packet) {
             kernel.send(&packet, to, interface.index)?;
         }
         Ok(())
@@ -463,10 +464,13 @@ fn a_reload_takes_interfaces_and_groups() -> Result<()> {
 #[test]
 fn another_daemon_is_named() -> Result<()> {
     let Some(scene) = Scene::new("another_daemon_is_named", &[])? else { return Ok(()) };
-    let other = scene.paths.relay.run(|| Routing::open(None))?;
+    let other = scene.paths.relay.run(|| Routing::open(Family::V4, None))?;
     let error = scene.relay("").err().context("it runs")?;
     let error = format!("{error:#}");
-    ensure!(error.contains("another program routes multicast here") && error.contains("stop it"), "{error}");
+    ensure!(
+        error.contains("another program routes multicast of IPv4 here") && error.contains("stop it"),
+        "{error}"
+    );
     drop(other);
     let unprivileged = "setpriv --bounding-set -net_raw,-net_admin --inh-caps -all --";
     let started = Relay::start_as(&scene.other, &configuration(&["eth0"], ""), |program| {

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use outflow_media::Network;
+
 use crate::section::{first_line, whole};
 use crate::value::{Fault, Given, Text, Value, list, type_fault};
-use crate::{Date, Invalid, Network, Secret, Vocabulary, check_name, section, words};
+use crate::{Date, Invalid, Secret, Vocabulary, check_name, section, words};
 
 words! {
     /// A right that a token can give.

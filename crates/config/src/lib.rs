@@ -66,7 +66,7 @@ pub use listen::{Listen, Listener, StreamAddress};
 pub use memory::Memory;
 pub use model::{Access, Config, Fanout, Limits, Log, LogFormat, LogLevel, SinkConfig, Switch, Tls, UdpPath};
 pub use name::check_name;
-pub use net::{Interface, Interfaces, Network, Prefixes};
+pub use net::{Interface, Interfaces};
 pub use partly::Unmade;
 pub use plan::plan;
 pub use protocol::{Protocol, Protocols};

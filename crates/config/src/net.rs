@@ -1,9 +1,6 @@
 //! Interfaces and ranges of addresses.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
-
-use outflow_media::{NoPrefix, Prefix};
+use outflow_media::{Network, NoNetwork, NoPrefix, Prefix};
 
 use crate::Invalid;
 use crate::address::interface;
@@ -42,67 +39,13 @@ impl Text for Prefix {
     }
 }
 
-/// Ranges of addresses.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Prefixes(pub Vec<Prefix>);
-
-impl Value for Prefixes {
-    fn read(given: &Given<'_>) -> Result<Self, Fault> {
-        list(given, "a list of addresses", "[\"10.9.0.0/16\"]").map(Prefixes)
-    }
-}
-
-/// A range of addresses of either kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Network {
-    /// Of IPv4.
-    V4(Prefix),
-    /// Of IPv6: the lowest address, and how many of its bits count.
-    V6(Ipv6Addr, u8),
-}
-
-impl Network {
-    /// Whether an address is in it. One of IPv4 that is written as one of IPv6 is one of IPv4.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        match (self, address.to_canonical()) {
-            (Network::V4(prefix), IpAddr::V4(address)) => prefix.contains(address),
-            (Network::V6(network, length), IpAddr::V6(address)) => cut(address, *length) == *network,
-            _ => false,
-        }
-    }
-}
-
-/// The bits of an address that count.
-fn cut(address: Ipv6Addr, length: u8) -> Ipv6Addr {
-    let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
-    Ipv6Addr::from_bits(address.to_bits() & mask)
-}
-
-impl fmt::Display for Network {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Network::V4(prefix) => write!(f, "{prefix}"),
-            Network::V6(network, length) => write!(f, "{network}/{length}"),
-        }
-    }
-}
-
 impl Text for Network {
     const KIND: &'static str = "a range of addresses";
     const EXAMPLE: &'static str = "10.0.0.0/8";
 
     fn from_text(text: &str) -> Result<Self, Invalid> {
-        if let Ok(prefix) = text.parse() {
-            return Ok(Network::V4(prefix));
-        }
-        let (address, length) = text.split_once('/').unwrap_or((text, "128"));
-        match (address.parse(), length.parse()) {
-            (Ok(address), Ok(length)) if length <= 128 => Ok(Network::V6(cut(address, length), length)),
-            _ => {
-                let what = format!("'{text}' is no range of addresses");
-                Err(Invalid::new(what, "write it like \"10.0.0.0/8\" or \"2001:db8::/32\""))
-            }
-        }
+        let how = "write it like \"10.0.0.0/8\" or \"2001:db8::/32\"";
+        text.parse().map_err(|no: NoNetwork| Invalid::new(no.to_string(), how))
     }
 }
 

@@ -17,6 +17,8 @@ mod door;
 mod dvmrp;
 #[cfg(feature = "whole")]
 mod emulate;
+#[cfg(feature = "whole")]
+mod forwarded;
 mod gmc;
 mod hand_over;
 #[cfg(feature = "whole")]
@@ -66,6 +68,8 @@ pub const TARGETS: &[Target] = &[
     ("dvmrp", dvmrp::dvmrp),
     #[cfg(feature = "whole")]
     ("emulate", emulate::emulate),
+    #[cfg(feature = "whole")]
+    ("forwarded", forwarded::forwarded_packets),
     ("gmc", gmc::gmc),
     ("h264", payload::h264),
     ("h265", payload::h265),

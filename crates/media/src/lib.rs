@@ -16,6 +16,7 @@ pub mod image;
 pub mod importance;
 pub mod jpeg2000;
 pub mod limits;
+mod network;
 mod prefix;
 pub mod tag;
 #[cfg(any(test, feature = "testing"))]
@@ -27,6 +28,7 @@ pub use backoff::Backoff;
 pub use bucket::{Rate, TokenBucket};
 pub use format::{Codec, ExtensionKind, ExtensionMap, Format, Track};
 pub use importance::Importance;
+pub use network::{Network, NoNetwork};
 pub use prefix::{NoPrefix, Prefix};
 pub use tag::{Content, Kind, Needs, Tag};
 pub use time::Time;

@@ -1,11 +1,12 @@
 //! The querier of some interfaces: prints what is wanted there, and where packets go.
 //!
-//! `querier [--proxy NAME] [--dvmrp NAME]… [--table NUMBER] [--quick] NAME…`; `--quick` asks every 2 s. With
-//! `--dvmrp`, neighbours may be there, beside hosts or without.
+//! `querier [-6] [--proxy NAME] [--dvmrp NAME]… [--table NUMBER] [--quick] NAME…`; `--quick` asks every 2 s. With
+//! `--dvmrp`, neighbours may be there, beside hosts or without. `-6` is of IPv6, by MLD.
 
 use std::time::Duration;
 
 use outflow_multicast::{Downstream, Event, Interface, Multicast, Neighbours, Options};
+use outflow_routing::membership::Family;
 
 /// What the command line says.
 #[derive(Default)]
@@ -25,6 +26,7 @@ fn arguments() -> Result<Arguments, Box<dyn std::error::Error>> {
             "--proxy" => said.proxy = words.next(),
             "--dvmrp" => said.dvmrp.extend(words.next()),
             "--table" => said.options.table = words.next().map(|number| number.parse()).transpose()?,
+            "-6" => said.options.family = Family::V6,
             "--quick" => said.is_quick = true,
             _ => said.names.push(word),
         }
@@ -38,9 +40,10 @@ fn arguments() -> Result<Arguments, Box<dyn std::error::Error>> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments = arguments()?;
+    let family = arguments.options.family;
     let (multicast, mut events) = Multicast::start(arguments.options, outflow_multicast::open_filter())?;
     for name in &arguments.names {
-        let mut downstream = Downstream::new(Interface::find(name)?);
+        let mut downstream = Downstream::new(Interface::find(family, name)?);
         if arguments.is_quick {
             downstream.settings.query_interval = Duration::from_secs(2);
             downstream.settings.query_response = Duration::from_secs(1);
@@ -51,12 +54,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     for name in &arguments.dvmrp {
-        for warning in multicast.add_neighbours(Neighbours::new(Interface::find(name)?)).await? {
+        for warning in multicast.add_neighbours(Neighbours::new(Interface::find(family, name)?)).await? {
             eprintln!("{warning}");
         }
     }
     if let Some(name) = &arguments.proxy {
-        for warning in multicast.set_upstream(Some(Interface::find(name)?)).await? {
+        for warning in multicast.set_upstream(Some(Interface::find(family, name)?)).await? {
             eprintln!("{warning}");
         }
     }

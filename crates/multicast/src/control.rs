@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -31,10 +31,10 @@ enum Command {
     AddNeighbours(Neighbours, Answer<Result<(), Error>>),
     Upstream(Option<Interface>, Answer<Result<(), Error>>),
     Remove(String, Answer<Result<(), Error>>),
-    Relayed(BTreeMap<Ipv4Addr, Relayed>, Answer<()>),
-    Received(BTreeMap<Ipv4Addr, Level>, Answer<()>),
-    Described(BTreeMap<Ipv4Addr, Arc<Described>>, Answer<()>),
-    SayLevel(Ipv4Addr, Ipv4Addr, Level, Answer<Result<LevelReported, Error>>),
+    Relayed(BTreeMap<IpAddr, Relayed>, Answer<()>),
+    Received(BTreeMap<IpAddr, Level>, Answer<()>),
+    Described(BTreeMap<IpAddr, Arc<Described>>, Answer<()>),
+    SayLevel(IpAddr, IpAddr, Level, Answer<Result<LevelReported, Error>>),
     Snapshot(Answer<Snapshot>),
 }
 
@@ -61,13 +61,13 @@ impl Multicast {
         options: Options,
         filter: Result<Arc<Filter>, String>,
     ) -> Result<(Self, mpsc::Receiver<Event>), Error> {
-        let kernel = Routing::open(options.table)?.watched().map_err(Error::Open)?;
+        let kernel = Routing::open(options.family, options.table)?.watched().map_err(Error::Open)?;
         let (events, receiver) = Events::new();
         let seed = RandomState::new().hash_one("host");
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         // It wraps as the field of the messages does.
         let generation = since.map_or(0, |since| since.as_secs() as u32);
-        let listener = Arc::new(Listener::open().map_err(Error::Open)?);
+        let listener = Arc::new(Listener::open(options.family).map_err(Error::Open)?);
         let (driver, arrivals) =
             Driver::new(Arc::clone(&listener), events, (&options, filter), (seed, generation));
         let (commands, queue) = mpsc::channel(COMMANDS_MAX);
@@ -129,7 +129,7 @@ impl Multicast {
     /// # Errors
     ///
     /// If the runtime has ended.
-    pub async fn set_relayed(&self, groups: BTreeMap<Ipv4Addr, Relayed>) -> Result<(), Error> {
+    pub async fn set_relayed(&self, groups: BTreeMap<IpAddr, Relayed>) -> Result<(), Error> {
         self.ask(|answer| Command::Relayed(groups, answer)).await
     }
 
@@ -139,7 +139,7 @@ impl Multicast {
     /// # Errors
     ///
     /// If the runtime has ended.
-    pub async fn set_received(&self, groups: BTreeMap<Ipv4Addr, Level>) -> Result<(), Error> {
+    pub async fn set_received(&self, groups: BTreeMap<IpAddr, Level>) -> Result<(), Error> {
         self.ask(|answer| Command::Received(groups, answer)).await
     }
 
@@ -148,7 +148,7 @@ impl Multicast {
     /// # Errors
     ///
     /// If the runtime has ended.
-    pub async fn set_described(&self, groups: BTreeMap<Ipv4Addr, Arc<Described>>) -> Result<(), Error> {
+    pub async fn set_described(&self, groups: BTreeMap<IpAddr, Arc<Described>>) -> Result<(), Error> {
         self.ask(|answer| Command::Described(groups, answer)).await
     }
 
@@ -158,12 +158,7 @@ impl Multicast {
     /// # Errors
     ///
     /// If it is not known as a member, or says too much.
-    pub async fn say_level(
-        &self,
-        host: Ipv4Addr,
-        group: Ipv4Addr,
-        level: Level,
-    ) -> Result<LevelReported, Error> {
+    pub async fn say_level(&self, host: IpAddr, group: IpAddr, level: Level) -> Result<LevelReported, Error> {
         self.ask(|answer| Command::SayLevel(host, group, level, answer)).await?
     }
 

@@ -10,17 +10,17 @@ mod trees;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use outflow_kernel::thin::Filter;
 use outflow_media::Time;
 use outflow_packet::gmc::Described;
-use outflow_routing::membership::{Level, Reason};
+use outflow_routing::membership::{Family, Level, Reason};
 use tokio::sync::mpsc;
 
-use self::out::{Out, v4};
+use self::out::Out;
 use self::own::{Around, Own};
 use self::role::Role;
 use crate::clock::Clock;
@@ -33,7 +33,7 @@ use crate::neighbours::{Dvmrp, is_dvmrp};
 use crate::options::Options;
 use crate::ports::Ports;
 use crate::querier::{Concerns, Querier};
-use crate::sys::{Listener, Received, Routing, Upcall};
+use crate::sys::{Listener, Received, Routing, Upcall, Vif};
 use crate::timing::Stopwatch;
 use crate::upstream::Upstream;
 use crate::wanted::Wanted;
@@ -42,6 +42,7 @@ use crate::wanted::Wanted;
 #[derive(Debug)]
 pub(crate) struct Driver {
     pub(crate) clock: Clock,
+    family: Family,
     is_forwarding: bool,
     seed: u64,
     /// What generations of DVMRP begin with.
@@ -50,7 +51,7 @@ pub(crate) struct Driver {
     roles: BTreeMap<String, Role>,
     /// Those that are there.
     ports: Ports,
-    /// Of those of them that the kernel's table has no room for.
+    /// Of those of them that the kernel's table has no room for; of IPv6, of all.
     listener: Arc<Listener>,
     forwarder: Forwarder,
     refreshed_at: Time,
@@ -62,10 +63,10 @@ pub(crate) struct Driver {
     dvmrp: Option<Dvmrp>,
     flows: Flows,
     /// What the relay sends itself.
-    relayed: BTreeMap<Ipv4Addr, Relayed>,
+    relayed: BTreeMap<IpAddr, Relayed>,
     own: Own,
     /// What packets of groups are that do not say it themselves.
-    described: BTreeMap<Ipv4Addr, Arc<Described>>,
+    described: BTreeMap<IpAddr, Arc<Described>>,
     sweep_at: Time,
     unwanted_at: Time,
     events: Events,
@@ -74,7 +75,7 @@ pub(crate) struct Driver {
     out: Out,
     watch: Stopwatch,
     /// Groups of which something changed, and whether it is all of them.
-    dirty: BTreeSet<Ipv4Addr>,
+    dirty: BTreeSet<IpAddr>,
     is_all_dirty: bool,
 }
 
@@ -88,9 +89,10 @@ impl Driver {
     ) -> (Self, mpsc::Receiver<Arrival>) {
         let clock = Clock::start();
         let now = clock.now();
-        let (forwarder, arrivals) = Forwarder::new(clock, filter);
+        let (forwarder, arrivals) = Forwarder::new(clock, options.family, filter);
         let driver = Driver {
             clock,
+            family: options.family,
             is_forwarding: options.forward,
             seed,
             generation,
@@ -120,7 +122,7 @@ impl Driver {
         (driver, arrivals)
     }
 
-    /// Reads what is there of IGMP and of upcalls, but not for ever. True if that was all.
+    /// Reads what is there of the raw socket, but not for ever. True if that was all.
     pub(crate) fn read(&mut self, kernel: &Routing) -> bool {
         self.read_from(
             |buffer| kernel.receive(buffer),
@@ -128,16 +130,15 @@ impl Driver {
         )
     }
 
-    /// Reads what is there of IGMP on interfaces without a number in the kernel's table, but not for ever. True if
-    /// that was all.
+    /// Reads what is there of messages that do not come by the raw socket, but not for ever. True if that was all.
     pub(crate) fn listen(&mut self, kernel: &Routing) -> bool {
         let listener = Arc::clone(&self.listener);
         self.read_from(
             |buffer| listener.receive(buffer),
             |driver, bytes, received| {
                 // All others come from the raw socket.
-                if driver.is_further(received.interface) {
-                    driver.handle_igmp(kernel, driver.clock.now(), bytes, received);
+                if driver.is_listened_to(received.interface) {
+                    driver.handle_message(kernel, driver.clock.now(), bytes, received);
                 }
             },
         )
@@ -164,30 +165,35 @@ impl Driver {
         false
     }
 
-    /// Whether an interface takes part without a number in the kernel's table.
-    fn is_further(&self, interface: u32) -> bool {
-        self.ports.id(interface).is_some_and(|id| id.vif.is_none())
+    /// Whether an interface takes part whose messages do not come by the raw socket: it has no number in the kernel's
+    /// table, or they are of MLD.
+    fn is_listened_to(&self, interface: u32) -> bool {
+        self.ports.id(interface).is_some_and(|id| self.is_listened(id.vif))
+    }
+
+    fn is_listened(&self, vif: Option<Vif>) -> bool {
+        vif.is_none() || self.family == Family::V6
     }
 
     /// Takes a packet or an upcall of the raw socket.
     fn handle(&mut self, kernel: &Routing, bytes: &[u8], received: &Received) {
         let now = self.clock.now();
-        if let Some(upcall) = Upcall::parse(bytes) {
+        if let Some(upcall) = Upcall::parse(self.family, bytes) {
             self.counts.upcalls += 1;
             match upcall {
                 Some(upcall) if self.is_forwarding => self.handle_upcall(kernel, now, &upcall),
                 _ => self.counts.upcalls_unknown += 1,
             }
-        } else if !self.is_further(received.interface) {
-            self.handle_igmp(kernel, now, bytes, received);
+        } else if !self.is_listened_to(received.interface) {
+            self.handle_message(kernel, now, bytes, received);
         }
     }
 
     /// Takes a packet, and answers at once: hosts wait for that, and not for what else follows.
-    fn handle_igmp(&mut self, kernel: &Routing, now: Time, bytes: &[u8], received: &Received) {
+    fn handle_message(&mut self, kernel: &Routing, now: Time, bytes: &[u8], received: &Received) {
         self.counts.packets += 1;
         let interface = received.interface;
-        if is_dvmrp(bytes) {
+        if self.family == Family::V4 && is_dvmrp(bytes) {
             self.handle_dvmrp(now, bytes, interface);
         } else if let Some(querier) = self.queriers.get_mut(&interface) {
             self.watch.received(received.came_ns);
@@ -259,7 +265,7 @@ impl Driver {
     fn settle_groups(&mut self, kernel: &Routing, now: Time) {
         if std::mem::take(&mut self.is_all_dirty) {
             let wanted = self.queriers.values().flat_map(|querier| querier.router.groups());
-            let wanted = wanted.filter_map(|(group, _)| v4(group)).collect::<Vec<_>>();
+            let wanted = wanted.map(|(group, _)| group).collect::<Vec<_>>();
             self.dirty.extend(wanted);
             self.dirty.extend(self.flows.pairs(None).iter().map(|pair| pair.group));
         }
@@ -279,7 +285,7 @@ impl Driver {
     }
 
     /// The relay sends these groups from now on.
-    pub(crate) fn set_relayed(&mut self, groups: BTreeMap<Ipv4Addr, Relayed>) {
+    pub(crate) fn set_relayed(&mut self, groups: BTreeMap<IpAddr, Relayed>) {
         let before = std::mem::replace(&mut self.relayed, groups);
         let now = &self.relayed;
         let changed = before.keys().chain(now.keys()).filter(|group| before.get(group) != now.get(group));
@@ -288,12 +294,12 @@ impl Driver {
     }
 
     /// The relay receives these groups at these levels from now on, whatever other interfaces want of them.
-    pub(crate) fn set_received(&mut self, groups: BTreeMap<Ipv4Addr, Level>) {
+    pub(crate) fn set_received(&mut self, groups: BTreeMap<IpAddr, Level>) {
         self.own.set_received(groups);
     }
 
     /// Packets of these groups are this from now on, as far as they do not say it themselves.
-    pub(crate) fn set_described(&mut self, kernel: &Routing, groups: BTreeMap<Ipv4Addr, Arc<Described>>) {
+    pub(crate) fn set_described(&mut self, kernel: &Routing, groups: BTreeMap<IpAddr, Arc<Described>>) {
         let before = std::mem::replace(&mut self.described, groups);
         for pair in self.flows.pairs(None) {
             if before.get(&pair.group) != self.described.get(&pair.group) {
@@ -305,15 +311,15 @@ impl Driver {
     /// A host says which level it wants: on the interface on which it is a member.
     pub(crate) fn say_level(
         &mut self,
-        host: Ipv4Addr,
-        group: Ipv4Addr,
+        host: IpAddr,
+        group: IpAddr,
         level: Level,
     ) -> Result<LevelReported, Error> {
         let now = self.clock.now();
         for querier in self.queriers.values_mut().filter(|one| one.interface.is_of_link(host)) {
-            match querier.router.say_level(now, host.into(), group.into(), level) {
+            match querier.router.say_level(now, host, group, level) {
                 Ok(()) => {
-                    let best = querier.router.wanted(group.into()).map_or(level, |wanted| wanted.level);
+                    let best = querier.router.wanted(group).map_or(level, |wanted| wanted.level);
                     return Ok(LevelReported { interface: Name::clone(&querier.name), best });
                 }
                 Err(Reason::RateLimit) => return Err(Error::TooOften(host)),
@@ -324,7 +330,7 @@ impl Driver {
     }
 
     /// What all interfaces below want of a group that is to come from elsewhere.
-    fn wanted(&self, group: Ipv4Addr) -> Option<Wanted> {
+    fn wanted(&self, group: IpAddr) -> Option<Wanted> {
         if self.relayed.get(&group) == Some(&Relayed::All) {
             return None;
         }

@@ -1,7 +1,9 @@
 //! What can fail, and what to do about it.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
+
+use outflow_routing::membership::Family;
 
 use crate::limits::PORTS_MAX;
 
@@ -25,11 +27,12 @@ pub enum Error {
     NotPermitted,
     /// Another program has the routing table.
     #[error(
-        "another program routes multicast here (as pimd, mrouted, igmpproxy or smcroute do; `ss -lwp` shows \
-         what has a raw IGMP socket): stop it, or use a table of your own and lead interfaces to it with \
-         `ip mrule add iif NAME table NUMBER`"
+        "another program routes multicast of {} here (as pimd, pim6sd, mrouted, igmpproxy or smcroute do; \
+         `ss -lwp` shows what has a raw socket of {}): stop it, or use a table of your own and lead \
+         interfaces to it with `{} add iif NAME table NUMBER`",
+        name(*.0), protocol(*.0), rule(*.0)
     )]
-    Taken,
+    Taken(Family),
     /// The kernel lacks something.
     #[error("the kernel has no {0}: use one that was built with it")]
     Kernel(&'static str),
@@ -43,8 +46,13 @@ pub enum Error {
     #[error("there is no interface {0}: `ip link` shows those that there are")]
     NoInterface(String),
     /// It has no address.
-    #[error("the interface {0} has no IPv4 address, which IGMP needs: add one (`ip address add`)")]
-    NoAddress(String),
+    #[error("the interface {name} has no {}: add one (`ip address add`)", needed(*family))]
+    NoAddress {
+        /// Its name.
+        name: String,
+        /// Of which family.
+        family: Family,
+    },
     /// It is down.
     #[error("the interface {0} is down: set it up (`ip link set {0} up`)")]
     Down(String),
@@ -104,26 +112,55 @@ pub enum Error {
         #[source]
         error: io::Error,
     },
-    /// An address of the wrong family.
-    #[error("{0} is an IPv6 address: MLD is not driven yet, leave it out")]
-    Family(IpAddr),
+    /// Routers of DVMRP have addresses of IPv4.
+    #[error("DVMRP routes multicast of IPv4 alone: leave neighbours out for IPv6")]
+    Dvmrp,
     /// A host that says a level is not known as one that receives it.
     #[error(
-        "{host} is not known as a member of {group}: join the group first, with IGMP version 3, and say the level \
-         then"
+        "{host} is not known as a member of {group}: join the group first, with IGMP version 3 or MLD version 2, and say \
+         the level then"
     )]
     NoMember {
         /// The host.
-        host: Ipv4Addr,
+        host: IpAddr,
         /// The group.
-        group: Ipv4Addr,
+        group: IpAddr,
     },
     /// A host says too much.
     #[error("{0} says more than is listened to: say less, or try again in a second")]
-    TooOften(Ipv4Addr),
+    TooOften(IpAddr),
     /// The task is gone.
     #[error("the multicast driver has ended, as its runtime has: start it again")]
     Ended,
+}
+
+const fn name(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "IPv4",
+        Family::V6 => "IPv6",
+    }
+}
+
+const fn protocol(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "IGMP",
+        Family::V6 => "ICMPv6",
+    }
+}
+
+const fn rule(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "ip mrule",
+        Family::V6 => "ip -6 mrule",
+    }
+}
+
+/// The address that an interface needs.
+const fn needed(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "IPv4 address, which IGMP needs",
+        Family::V6 => "link-local IPv6 address, which MLD needs",
+    }
 }
 
 fn hint(error: &io::Error) -> &'static str {
@@ -138,17 +175,19 @@ fn hint(error: &io::Error) -> &'static str {
 }
 
 impl Error {
-    pub(crate) fn open(step: Step, table: Option<u32>, error: io::Error) -> Self {
+    pub(crate) fn open(step: Step, (family, table): (Family, Option<u32>), error: io::Error) -> Self {
         match (step, error.raw_os_error(), table) {
             (_, Some(libc::EPERM | libc::EACCES), _) => Error::NotPermitted,
-            (Step::Init, Some(libc::EADDRINUSE), _) => Error::Taken,
+            (Step::Init, Some(libc::EADDRINUSE), _) => Error::Taken(family),
             (Step::Table, Some(libc::EINVAL), Some(table)) => Error::TableNumber(table),
-            (Step::Table, Some(libc::ENOPROTOOPT), _) => {
-                Error::Kernel("tables of multicast routing (CONFIG_IP_MROUTE_MULTIPLE_TABLES)")
-            }
-            (Step::Init, Some(libc::ENOPROTOOPT | libc::EOPNOTSUPP), _) => {
-                Error::Kernel("multicast routing (CONFIG_IP_MROUTE)")
-            }
+            (Step::Table, Some(libc::ENOPROTOOPT), _) => Error::Kernel(match family {
+                Family::V4 => "tables of multicast routing (CONFIG_IP_MROUTE_MULTIPLE_TABLES)",
+                Family::V6 => "tables of multicast routing of IPv6 (CONFIG_IPV6_MROUTE_MULTIPLE_TABLES)",
+            }),
+            (Step::Init, Some(libc::ENOPROTOOPT | libc::EOPNOTSUPP), _) => Error::Kernel(match family {
+                Family::V4 => "multicast routing (CONFIG_IP_MROUTE)",
+                Family::V6 => "multicast routing of IPv6 (CONFIG_IPV6_MROUTE)",
+            }),
             _ => Error::Open(error),
         }
     }
@@ -160,8 +199,9 @@ mod tests {
 
     #[test]
     fn errors_of_opening_say_what_to_do() {
-        let said =
-            |step, number| Error::open(step, Some(7), io::Error::from_raw_os_error(number)).to_string();
+        let said = |step, number| {
+            Error::open(step, (Family::V4, Some(7)), io::Error::from_raw_os_error(number)).to_string()
+        };
         assert!(said(Step::Socket, libc::EPERM).contains("setcap"));
         assert!(said(Step::Init, libc::EADDRINUSE).contains("stop it"));
         assert!(said(Step::Table, libc::EINVAL).starts_with("7 is no number"));

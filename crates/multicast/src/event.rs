@@ -51,9 +51,9 @@ pub enum Event {
     /// Nothing comes from a source any more.
     FlowGone {
         /// The source.
-        source: Ipv4Addr,
+        source: IpAddr,
         /// Its group.
-        group: Ipv4Addr,
+        group: IpAddr,
     },
     /// A router of DVMRP and this one hear each other.
     NeighbourUp {
@@ -97,9 +97,9 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flow {
     /// The source.
-    pub source: Ipv4Addr,
+    pub source: IpAddr,
     /// Its group.
-    pub group: Ipv4Addr,
+    pub group: IpAddr,
     /// Where they come in.
     pub from: Name,
     /// Where the kernel forwards them, whole.
@@ -132,7 +132,7 @@ pub struct OwnFlow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Packets of IGMP that were read.
+    /// Packets of IGMP or MLD that were read.
     pub packets: u64,
     /// Of these, those that came in by an interface that does not take part.
     pub elsewhere: u64,

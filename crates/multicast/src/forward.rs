@@ -4,7 +4,7 @@
 //! that its packets are dropped at no cost until a host wants them.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use outflow_media::Time;
@@ -17,8 +17,18 @@ use crate::sys::{FlowCounts, Vifs};
 /// A source and its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pair {
-    pub(crate) group: Ipv4Addr,
-    pub(crate) source: Ipv4Addr,
+    pub(crate) group: IpAddr,
+    pub(crate) source: IpAddr,
+}
+
+impl Pair {
+    /// Source and group, if they are of IPv4.
+    pub(crate) const fn v4(self) -> Option<(Ipv4Addr, Ipv4Addr)> {
+        match (self.source, self.group) {
+            (IpAddr::V4(source), IpAddr::V4(group)) => Some((source, group)),
+            _ => None,
+        }
+    }
 }
 
 /// Where user space forwards packets, by the index of the interface.
@@ -147,10 +157,12 @@ impl Flows {
     }
 
     /// The pairs of a group, or all.
-    pub(crate) fn pairs(&self, group: Option<Ipv4Addr>) -> Vec<Pair> {
-        let first = Pair { group: group.unwrap_or(Ipv4Addr::UNSPECIFIED), source: Ipv4Addr::UNSPECIFIED };
-        let last = Pair { group: group.unwrap_or(Ipv4Addr::BROADCAST), source: Ipv4Addr::BROADCAST };
-        self.entries.range(first..=last).map(|(pair, _)| *pair).collect()
+    pub(crate) fn pairs(&self, group: Option<IpAddr>) -> Vec<Pair> {
+        let Some(group) = group else { return self.entries.keys().copied().collect() };
+        // The lowest of all addresses.
+        let first = Pair { group, source: Ipv4Addr::UNSPECIFIED.into() };
+        let behind = self.entries.range(first..).map(|(pair, _)| *pair);
+        behind.take_while(|pair| pair.group == group).collect()
     }
 
     /// Sets where packets go. True if that is new.
@@ -189,7 +201,7 @@ mod tests {
     use super::*;
 
     fn pair(group: u8, source: u8) -> Pair {
-        Pair { group: Ipv4Addr::new(239, 0, 0, group), source: Ipv4Addr::new(10, 0, 0, source) }
+        Pair { group: [239, 0, 0, group].into(), source: [10, 0, 0, source].into() }
     }
 
     /// The interface of this index, with the number before it in the kernel's table, which 33 and more do not have.
@@ -263,7 +275,7 @@ mod tests {
     #[test]
     fn further_pairs_than_there_is_room_for_are_refused() {
         let mut flows = Flows::default();
-        let nth = |number: usize| Pair { source: Ipv4Addr::from(number as u32), ..pair(1, 0) };
+        let nth = |number: usize| Pair { source: Ipv4Addr::from(number as u32).into(), ..pair(1, 0) };
         assert!((0..FLOWS_MAX).all(|number| flows.insert(Time::ZERO, nth(number), port(1), true)));
         assert!(!flows.insert(Time::ZERO, nth(FLOWS_MAX), port(1), true));
         assert!(flows.insert(Time::ZERO, nth(3), port(2), true), "one that is there may change");

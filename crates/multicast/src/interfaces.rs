@@ -1,28 +1,29 @@
 //! The interfaces that take part, and what of their settings keeps packets away.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::InterfaceFlags;
-use outflow_media::Prefix;
-use outflow_routing::membership::Link;
+use nix::sys::socket::SockaddrStorage;
+use outflow_media::Network;
+use outflow_routing::membership::{Family, Link};
 
 use crate::error::Error;
 
-/// An interface with its IPv4 addresses.
+/// An interface with its addresses of one family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
     /// Its name.
     pub name: String,
     /// Its index.
     pub index: u32,
-    /// The address that packets are sent from: the first.
-    pub address: Ipv4Addr,
+    /// The address that packets are sent from: the first; of IPv6, the first that is link-local.
+    pub address: IpAddr,
     /// All addresses that packets may be sent from.
-    pub own: Vec<Ipv4Addr>,
+    pub own: Vec<IpAddr>,
     /// The networks on the link.
-    pub prefixes: Vec<Prefix>,
+    pub networks: Vec<Network>,
 }
 
 impl Interface {
@@ -30,29 +31,38 @@ impl Interface {
     ///
     /// # Errors
     ///
-    /// If there is none, it is down, or it has no IPv4 address.
-    pub fn find(name: &str) -> Result<Self, Error> {
-        Addresses::list()?.find(name)
+    /// If there is none, it is down, or it has no address of this family: of IPv6, no link-local one.
+    pub fn find(family: Family, name: &str) -> Result<Self, Error> {
+        Addresses::list(family)?.find(name)
     }
 
     /// The link that the state machines see.
     pub fn link(&self) -> Link {
-        let address = IpAddr::V4(self.address);
-        Link { address, prefixes: self.prefixes.clone(), needs_router_alert: true }
+        let prefixes = self.networks.iter().filter_map(Network::v4).collect();
+        Link { address: self.address, prefixes, needs_router_alert: true }
     }
 
     /// Whether this is an address of the link.
-    pub fn is_of_link(&self, address: Ipv4Addr) -> bool {
-        self.prefixes.iter().any(|prefix| prefix.contains(address))
+    pub fn is_of_link(&self, address: IpAddr) -> bool {
+        self.networks.iter().any(|network| network.contains(address))
     }
 
     /// Whether this is an address of the interface itself.
-    pub fn is_own(&self, address: Ipv4Addr) -> bool {
+    pub fn is_own(&self, address: IpAddr) -> bool {
         self.own.contains(&address)
+    }
+
+    /// The address that data is sent from there: of IPv6, one that is not link-local, if there is one.
+    pub fn sends_from(&self) -> IpAddr {
+        self.own.iter().find(|ip| !is_link_local(ip)).copied().unwrap_or(self.address)
     }
 
     /// What keeps packets away, if anything does.
     pub fn warnings(&self) -> Vec<Warning> {
+        // The kernel filters packets of IPv4 alone.
+        if self.address.is_ipv6() {
+            return Vec::new();
+        }
         let filters = ["all", self.name.as_str()].map(|scope| setting(scope, "rp_filter"));
         let is_filtered = filters.into_iter().flatten().max().is_some_and(|filter| filter > 0);
         is_filtered.then(|| Warning::ReversePath(self.name.clone())).into_iter().collect()
@@ -63,15 +73,18 @@ impl Interface {
 #[derive(Debug)]
 struct Address {
     interface: String,
-    ip: Ipv4Addr,
-    prefix: Prefix,
+    ip: IpAddr,
+    network: Network,
     is_up: bool,
 }
 
-/// The IPv4 addresses of the network namespace of the thread that calls, as they are now: to find many interfaces
+/// The addresses of one family of the network namespace of the thread that calls, as they are now: to find many interfaces
 /// by one look.
 #[derive(Debug)]
-pub struct Addresses(Vec<Address>);
+pub struct Addresses {
+    family: Family,
+    all: Vec<Address>,
+}
 
 impl Addresses {
     /// All of them.
@@ -79,43 +92,61 @@ impl Addresses {
     /// # Errors
     ///
     /// As the system says.
-    pub fn list() -> Result<Self, Error> {
+    pub fn list(family: Family) -> Result<Self, Error> {
         let failed = |error: nix::Error| Error::Interfaces(error.into());
         let address = |one: InterfaceAddress| {
-            let ip = one.address?.as_sockaddr_in()?.ip();
-            let mask = one.netmask.and_then(|mask| Some(mask.as_sockaddr_in()?.ip()));
-            let bits = mask.map_or(32, |mask| mask.to_bits().count_ones() as u8);
+            let ip = ip(&one.address?).filter(|ip| Family::of(*ip) == family)?;
+            let bits = one.netmask.as_ref().and_then(bits_of).unwrap_or(u8::MAX);
             let is_up = one.flags.contains(InterfaceFlags::IFF_UP);
             // A label (`eth0:1`) is a second address of the same interface.
             let interface = one.interface_name.split(':').next()?.to_owned();
-            Some(Address { interface, ip, prefix: Prefix::of(ip, bits), is_up })
+            Some(Address { interface, ip, network: Network::of(ip, bits), is_up })
         };
-        Ok(Addresses(getifaddrs().map_err(failed)?.filter_map(address).collect()))
+        Ok(Addresses { family, all: getifaddrs().map_err(failed)?.filter_map(address).collect() })
     }
 
     /// The interface of this name.
     ///
     /// # Errors
     ///
-    /// If there is none, it is down, or it has no IPv4 address.
+    /// If there is none, it is down, or it has no address of the family: of IPv6, no link-local one.
     pub fn find(&self, name: &str) -> Result<Interface, Error> {
         let index = nix::net::if_::if_nametoindex(name).map_err(|_| Error::NoInterface(name.to_owned()))?;
-        let found = self.of(name, index).ok_or_else(|| Error::NoAddress(name.to_owned()))?;
+        let none = || Error::NoAddress { name: name.to_owned(), family: self.family };
+        let found = self.of(name, index).ok_or_else(none)?;
         if self.is_up(name) { Ok(found) } else { Err(Error::Down(name.to_owned())) }
     }
 
     /// The interface of this name, if it has an address.
     fn of(&self, name: &str, index: u32) -> Option<Interface> {
-        let there = self.0.iter().filter(|one| one.interface == name);
-        let (own, prefixes): (Vec<_>, Vec<_>) = there.map(|one| (one.ip, one.prefix)).unzip();
-        let address = *own.first()?;
-        Some(Interface { name: name.to_owned(), index, address, own, prefixes })
+        let there = self.all.iter().filter(|one| one.interface == name);
+        let (own, networks): (Vec<_>, Vec<_>) = there.map(|one| (one.ip, one.network)).unzip();
+        let sends = |ip: &&IpAddr| matches!(ip, IpAddr::V4(_)) || is_link_local(ip);
+        let address = *own.iter().find(sends)?;
+        Some(Interface { name: name.to_owned(), index, address, own, networks })
     }
 
     /// Whether an interface was set up. It need not have a carrier: hosts may come back.
     fn is_up(&self, name: &str) -> bool {
-        self.0.iter().any(|one| one.interface == name && one.is_up)
+        self.all.iter().any(|one| one.interface == name && one.is_up)
     }
+}
+
+fn is_link_local(ip: &IpAddr) -> bool {
+    matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local())
+}
+
+fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
+    let v4 = address.as_sockaddr_in().map(|at| IpAddr::V4(at.ip()));
+    v4.or_else(|| address.as_sockaddr_in6().map(|at| IpAddr::V6(at.ip())))
+}
+
+/// How many bits of an address a mask has.
+fn bits_of(mask: &SockaddrStorage) -> Option<u8> {
+    Some(match ip(mask)? {
+        IpAddr::V4(mask) => mask.to_bits().count_ones() as u8,
+        IpAddr::V6(mask) => mask.to_bits().count_ones() as u8,
+    })
 }
 
 /// A number of the kernel's settings of an interface.

@@ -38,6 +38,8 @@ pub use event::{
     RouteState, Snapshot,
 };
 pub use forward::Relayed;
+#[cfg(feature = "testing")]
+pub use forwarder::testing;
 pub use forwarder::{UserCounts, open_filter};
 pub use interfaces::{Addresses, Interface, Warning};
 pub use neighbours::Neighbours;

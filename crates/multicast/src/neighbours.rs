@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
-use outflow_media::{Prefix, Time};
+use outflow_media::{Network, Prefix, Time};
 use outflow_routing::demand;
 use outflow_routing::dvmrp::forwarding::Flow;
 use outflow_routing::dvmrp::packet::ALL_ROUTERS;
 use outflow_routing::dvmrp::{InterfaceId, InterfaceSettings, Link, Refusal, Router, Settings, Transmit};
-use outflow_routing::membership::Level;
+use outflow_routing::membership::{Family, Level};
 
 use crate::error::Error;
 use crate::interfaces::Interface;
@@ -93,23 +93,26 @@ impl Dvmrp {
         now: Time,
         interface: &Interface,
         metric: Option<u8>,
-        behind: &[Prefix],
+        behind: &[Network],
     ) -> Result<(), Error> {
         self.remove(now, interface.index);
         let membership = match metric {
             Some(_) => Some(
-                Membership::new(&[ALL_ROUTERS], interface.index)
+                Membership::new(&[ALL_ROUTERS.into()], interface.index)
                     .map_err(|error| Error::Join { name: interface.name.clone(), error })?,
             ),
             None => None,
         };
-        let mut networks = interface.prefixes.iter().chain(behind).copied().collect::<Vec<_>>();
+        let mut networks =
+            interface.networks.iter().chain(behind).filter_map(Network::v4).collect::<Vec<_>>();
         let mut seen = BTreeSet::new();
         networks.retain(|network| seen.insert(*network));
         let mut networks = networks.into_iter();
         let full = |_| Error::TooManyInterfaces(interface.name.clone());
-        let Some(first) = networks.next() else { return Err(Error::NoAddress(interface.name.clone())) };
-        let (address, metric) = (interface.address, metric.unwrap_or(1));
+        let (Some(first), IpAddr::V4(address)) = (networks.next(), interface.address) else {
+            return Err(Error::NoAddress { name: interface.name.clone(), family: Family::V4 });
+        };
+        let metric = metric.unwrap_or(1);
         let settings = InterfaceSettings { address, link: Link::Lan(first), metric };
         self.router.add_interface(now, InterfaceId(interface.index), settings).map_err(full)?;
         self.ports.insert(interface.index, Port { further: Vec::new(), membership });
@@ -159,16 +162,16 @@ impl Dvmrp {
         &mut self,
         now: Time,
         sent: impl Iterator<Item = Ipv4Addr>,
-        received: &BTreeMap<Ipv4Addr, Level>,
+        received: BTreeMap<Ipv4Addr, Level>,
     ) {
         let Some(own) = self.own else { return };
         for group in self.received.keys().filter(|group| !received.contains_key(group)) {
             let _counted_there = self.router.set_member(now, OWN, *group, None);
         }
-        for (group, level) in received {
+        for (group, level) in &received {
             let _counted_there = self.router.set_member(now, OWN, *group, Some(*level));
         }
-        self.received.clone_from(received);
+        self.received = received;
         for group in sent {
             let _counted_there = self.router.handle_data(now, OWN, own, group);
         }

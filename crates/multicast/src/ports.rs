@@ -83,13 +83,11 @@ impl Ports {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-
     use super::*;
 
     fn interface(index: u32) -> Interface {
-        let (own, prefixes) = (Vec::new(), Vec::new());
-        Interface { name: format!("eth{index}"), index, address: Ipv4Addr::LOCALHOST, own, prefixes }
+        let (own, networks) = (Vec::new(), Vec::new());
+        Interface { name: format!("eth{index}"), index, address: [127, 0, 0, 1].into(), own, networks }
     }
 
     #[test]

@@ -1,19 +1,16 @@
-//! An interface with hosts: its router's side of IGMP, and what it sends and tells.
+//! An interface with hosts: its router's side of IGMP or MLD, and what it sends and tells.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
-use outflow_media::{Prefix, Time};
+use outflow_media::{Network, Time};
 use outflow_routing::membership;
-use outflow_routing::membership::{Level, Router, RouterSettings};
+use outflow_routing::membership::{Family, Level, Router, RouterSettings};
 
 use crate::error::Error;
 use crate::event::{Event, InterfaceState, Name};
 use crate::interfaces::Interface;
 use crate::sys::Membership;
 use crate::wanted::Wanted;
-
-/// Where leaves and reports of version 3 go to. All others go to their group, which a router hears anyway.
-const ROUTERS: [Ipv4Addr; 2] = [Ipv4Addr::new(224, 0, 0, 2), Ipv4Addr::new(224, 0, 0, 22)];
 
 /// An interface with hosts, and how they are asked.
 #[derive(Debug, Clone)]
@@ -24,7 +21,7 @@ pub struct Downstream {
     /// interface.
     pub settings: RouterSettings,
     /// From where packets may come in there, beside the interface's own link.
-    pub sources: Vec<Prefix>,
+    pub sources: Vec<Network>,
 }
 
 impl Downstream {
@@ -40,21 +37,23 @@ pub(crate) struct Querier {
     pub(crate) name: Name,
     pub(crate) interface: Interface,
     pub(crate) router: Router,
-    sources: Vec<Prefix>,
+    sources: Vec<Network>,
     _membership: Membership,
 }
 
 /// What a change is about: for forwarders, and for joins upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Concerns {
-    Group(Ipv4Addr),
+    Group(IpAddr),
     All,
 }
 
 impl Querier {
     pub(crate) fn new(now: Time, downstream: Downstream) -> Result<Self, Error> {
         let Downstream { interface, settings, sources } = downstream;
-        let membership = Membership::new(&ROUTERS, interface.index)
+        // Where leaves and reports of the newest version go to. All others go to their group, which a router hears anyway.
+        let family = Family::of(interface.address);
+        let membership = Membership::new(&[family.all_routers(), family.all_reports()], interface.index)
             .map_err(|error| Error::Join { name: interface.name.clone(), error })?;
         let router = Router::new(now, settings);
         let name = Name::from(interface.name.as_str());
@@ -70,9 +69,11 @@ impl Querier {
                 let wanted = self.router.wanted(group).map(Wanted::from);
                 let all = Wanted { mode: membership::Mode::Exclude, sources: Vec::new(), level };
                 let wanted = wanted.unwrap_or(all);
-                (Event::Wanted { interface, group, wanted }, concerns(group))
+                (Event::Wanted { interface, group, wanted }, Concerns::Group(group))
             }
-            membership::Event::GroupGone { group } => (Event::Gone { interface, group }, concerns(group)),
+            membership::Event::GroupGone { group } => {
+                (Event::Gone { interface, group }, Concerns::Group(group))
+            }
             membership::Event::QuerierChanged { querier } => {
                 let is_self = self.router.is_querier();
                 (Event::Querier { interface, querier, is_self }, Concerns::All)
@@ -81,30 +82,30 @@ impl Querier {
     }
 
     /// At which level packets are wanted here, if they are and it is for this router to forward them.
-    pub(crate) fn wants(&self, source: Ipv4Addr, group: Ipv4Addr) -> Option<Level> {
-        let wanted = self.router.wanted(group.into()).filter(|_| self.router.is_querier())?;
-        wanted.receives(source.into()).then_some(wanted.level)
+    pub(crate) fn wants(&self, source: IpAddr, group: IpAddr) -> Option<Level> {
+        let wanted = self.router.wanted(group).filter(|_| self.router.is_querier())?;
+        wanted.receives(source).then_some(wanted.level)
     }
 
     /// What of a group this router is to bring here.
-    pub(crate) fn wanted(&self, group: Ipv4Addr) -> Option<Wanted> {
-        self.router.wanted(group.into()).filter(|_| self.router.is_querier()).map(Wanted::from)
+    pub(crate) fn wanted(&self, group: IpAddr) -> Option<Wanted> {
+        self.router.wanted(group).filter(|_| self.router.is_querier()).map(Wanted::from)
     }
 
     /// Whether the hosts that want a group, if any do, take packets that this machine itself sends to it.
-    pub(crate) fn hears_us(&self, group: Ipv4Addr) -> bool {
-        let wanted = self.router.wanted(group.into());
-        wanted.is_none_or(|wanted| wanted.receives(self.interface.address.into()))
+    pub(crate) fn hears_us(&self, group: IpAddr) -> bool {
+        let wanted = self.router.wanted(group);
+        wanted.is_none_or(|wanted| wanted.receives(self.interface.sends_from()))
     }
 
     /// From where packets may come in here, beside the link.
-    pub(crate) fn sources(&self) -> &[Prefix] {
+    pub(crate) fn sources(&self) -> &[Network] {
         &self.sources
     }
 
     /// Whether packets of this source may come in here.
-    pub(crate) fn may_send(&self, source: Ipv4Addr) -> bool {
-        self.interface.is_of_link(source) || self.sources.iter().any(|prefix| prefix.contains(source))
+    pub(crate) fn may_send(&self, source: IpAddr) -> bool {
+        self.interface.is_of_link(source) || self.sources.iter().any(|network| network.contains(source))
     }
 
     pub(crate) fn state(&self) -> InterfaceState {
@@ -116,12 +117,5 @@ impl Querier {
             usage: self.router.usage(),
             refused: self.router.counters().iter().filter(|(_, times)| *times > 0).collect(),
         }
-    }
-}
-
-const fn concerns(group: IpAddr) -> Concerns {
-    match group {
-        IpAddr::V4(group) => Concerns::Group(group),
-        IpAddr::V6(_) => Concerns::All,
     }
 }

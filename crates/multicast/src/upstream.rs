@@ -1,6 +1,6 @@
 //! The interface toward other routers: what is wanted below is joined there as by a host (RFC 4605).
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use outflow_media::Time;
 use outflow_routing::membership::{Host, HostSettings, Interest, Refused};
@@ -24,12 +24,12 @@ impl Upstream {
     }
 
     /// Says what is wanted of a group by all interfaces below together.
-    pub(crate) fn set(&mut self, now: Time, group: Ipv4Addr, wanted: Option<&Wanted>) -> Result<(), Refused> {
+    pub(crate) fn set(&mut self, now: Time, group: IpAddr, wanted: Option<&Wanted>) -> Result<(), Refused> {
         let wish = wanted.map_or(Interest::nothing(), |wanted| Interest {
             mode: wanted.mode,
             sources: &wanted.sources,
             level: wanted.level,
         });
-        self.host.set(now, group.into(), wish)
+        self.host.set(now, group, wish)
     }
 }

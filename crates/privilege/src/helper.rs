@@ -122,7 +122,7 @@ pub fn enlarge(socket: BorrowedFd<'_>, buffer: Buffer, bytes: usize) -> io::Resu
     helper.ask(&[&[kind_of(buffer)][..], &bytes].concat(), Some(socket))
 }
 
-/// Has a raw socket of IGMP choose this table of multicast routing (`MRT_TABLE`).
+/// Has a raw socket of IGMP or ICMPv6 choose this table of multicast routing (`MRT_TABLE`).
 ///
 /// # Errors
 /// There is no helper ([`io::ErrorKind::PermissionDenied`]), it is late or gone, or what the system says.

@@ -30,14 +30,19 @@ pub fn force_buffer(socket: &impl AsFd, buffer: Buffer, bytes: usize) -> io::Res
     set_int(&socket.as_fd(), libc::SOL_SOCKET, force, bytes as i32)
 }
 
-/// Has a raw socket of IGMP choose a table of multicast routing.
+/// Has a raw socket of IGMP or ICMPv6 choose a table of multicast routing.
 ///
 /// # Errors
 /// This thread may not, or the system's.
 pub fn choose_multicast_table(socket: &impl AsFd, table: u32) -> io::Result<()> {
-    /// Of linux/mroute.h.
+    /// Of linux/mroute.h, and linux/mroute6.h.
     const MRT_TABLE: i32 = 209;
-    set_option(&socket.as_fd(), libc::IPPROTO_IP, MRT_TABLE, &table)
+    // One of IPv4 refuses this, and one of IPv6 the other: the same number of another level.
+    let socket = socket.as_fd();
+    set_option(&socket, libc::IPPROTO_IPV6, MRT_TABLE, &table).or_else(|error| match error.raw_os_error() {
+        Some(libc::ENOPROTOOPT) => set_option(&socket, libc::IPPROTO_IP, MRT_TABLE, &table),
+        _ => Err(error),
+    })
 }
 
 /// Of linux/tcp.h, from Linux 6.15 on; milliseconds, from 1 s to 120 s.

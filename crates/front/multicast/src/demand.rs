@@ -16,7 +16,7 @@ pub(super) struct Demand {
     /// Interfaces with neighbours: the driver says what goes there, hosts included.
     routed: BTreeSet<String>,
     /// What it says.
-    own: BTreeMap<Ipv4Addr, OwnFlow>,
+    own: BTreeMap<IpAddr, OwnFlow>,
 }
 
 /// How the relay is to send a group by an interface.
@@ -31,10 +31,10 @@ pub(super) struct Sent {
 #[derive(Debug)]
 struct Below {
     /// From where the relay sends there.
-    address: Ipv4Addr,
+    address: IpAddr,
     /// Whether it is for this relay to serve: another router may.
     is_querier: bool,
-    groups: BTreeMap<Ipv4Addr, Wanted>,
+    groups: BTreeMap<IpAddr, Wanted>,
 }
 
 impl Below {
@@ -57,18 +57,18 @@ pub(super) struct Changes {
 pub(super) enum Touched {
     Nothing,
     /// A group on an interface, of which this happened.
-    Group(String, Ipv4Addr, Changes),
+    Group(String, IpAddr, Changes),
     /// All groups of an interface.
     Interface(String),
     /// A group on all interfaces with neighbours.
-    Routed(Ipv4Addr),
+    Routed(IpAddr),
     /// It is not known what: events are missing.
     Everything,
 }
 
 impl Demand {
     /// An interface takes part, or does with another address; nothing is known of it.
-    pub(super) fn add(&mut self, name: &str, address: Ipv4Addr) {
+    pub(super) fn add(&mut self, name: &str, address: IpAddr) {
         let below = Below { address, is_querier: true, groups: BTreeMap::new() };
         self.interfaces.insert(name.to_owned(), below);
     }
@@ -83,10 +83,6 @@ impl Demand {
         self.routed.remove(name);
     }
 
-    pub(super) fn clear(&mut self) {
-        *self = Demand::default();
-    }
-
     /// Interfaces that take part.
     pub(super) fn interfaces(&self) -> impl Iterator<Item = &String> {
         self.interfaces.keys().chain(&self.routed)
@@ -99,13 +95,13 @@ impl Demand {
 
     pub(super) fn handle(&mut self, event: Event) -> Touched {
         match event {
-            Event::Wanted { interface, group: IpAddr::V4(group), wanted } => {
+            Event::Wanted { interface, group, wanted } => {
                 let Some(below) = self.interfaces.get_mut(&*interface) else { return Touched::Nothing };
                 let is_new = below.groups.insert(group, wanted).is_none();
                 let changes = Changes { joins: is_new.into(), leaves: 0 };
                 Touched::Group(interface.to_string(), group, changes)
             }
-            Event::Gone { interface, group: IpAddr::V4(group) } => {
+            Event::Gone { interface, group } => {
                 let Some(below) = self.interfaces.get_mut(&*interface) else { return Touched::Nothing };
                 let was_there = below.groups.remove(&group).is_some();
                 let changes = Changes { joins: 0, leaves: was_there.into() };
@@ -123,7 +119,7 @@ impl Demand {
                 Touched::Interface(interface.to_string())
             }
             Event::OwnFlow(flow) => {
-                let group = flow.group;
+                let group = flow.group.into();
                 self.own.insert(group, flow);
                 Touched::Routed(group)
             }
@@ -136,15 +132,11 @@ impl Demand {
     /// All is as the driver says.
     pub(super) fn become_like(&mut self, snapshot: Snapshot) {
         self.interfaces.values_mut().for_each(Below::restart);
-        self.own = snapshot.own.into_iter().map(|flow| (flow.group, flow)).collect();
+        self.own = snapshot.own.into_iter().map(|flow| (flow.group.into(), flow)).collect();
         for state in snapshot.interfaces {
             let Some(below) = self.interfaces.get_mut(&*state.name) else { continue };
             below.is_querier = state.is_querier;
-            let v4 = |(group, wanted)| match group {
-                IpAddr::V4(group) => Some((group, wanted)),
-                IpAddr::V6(_) => None,
-            };
-            below.groups = state.groups.into_iter().filter_map(v4).collect();
+            below.groups = state.groups.into_iter().collect();
         }
     }
 
@@ -154,14 +146,14 @@ impl Demand {
             return None;
         }
         if self.routed.contains(interface) {
-            let flow = self.own.get(served.group.to.ip())?;
+            let flow = self.own.get(&served.group.to.ip())?;
             let (_, level) = flow.by.iter().find(|(name, _)| **name == *interface)?;
             return Some(Sent { level: Level::new(level.number())?, from: Some(flow.source) });
         }
         let below = self.interfaces.get(interface).filter(|below| below.is_querier)?;
-        let wanted = below.groups.get(served.group.to.ip())?;
+        let wanted = below.groups.get(&served.group.to.ip())?;
         let is_forwarded = served.relayed == Relayed::Lower && wanted.level == membership::Level::BEST;
-        let is_taken = wanted.receives(below.address.into());
+        let is_taken = wanted.receives(below.address);
         let level = Level::new(wanted.level.number()).filter(|_| is_taken && !is_forwarded)?;
         Some(Sent { level, from: None })
     }
@@ -189,8 +181,8 @@ mod tests {
 
     fn demand(event: Event) -> Demand {
         let mut demand = Demand::default();
-        demand.add("eth1", OWN);
-        demand.add("eth2", Ipv4Addr::new(10, 0, 2, 1));
+        demand.add("eth1", OWN.into());
+        demand.add("eth2", [10, 0, 2, 1].into());
         demand.handle(event);
         demand
     }
@@ -273,7 +265,7 @@ mod tests {
             let by = by.iter().map(|(name, number)| ((*name).into(), level(*number))).collect();
             Event::OwnFlow(OwnFlow { group: GROUP, source: OWN, by })
         };
-        assert_eq!(demand.handle(flow(&[("eth1", 2), ("eth3", 3)])), Touched::Routed(GROUP));
+        assert_eq!(demand.handle(flow(&[("eth1", 2), ("eth3", 3)])), Touched::Routed(GROUP.into()));
         let sent = |number| Some(Sent { level: Level::new(number).expect("not zero"), from: Some(OWN) });
         assert_eq!((demand.sent("eth1", &to), demand.sent("eth3", &to)), (sent(2), sent(3)));
         assert_eq!(demand.sent("eth1", &served(Relayed::All, Some("eth1"))), None, "it is there");
@@ -288,7 +280,7 @@ mod tests {
         let mut demand = Demand::default();
         let gone = || Event::Gone { interface: "eth1".into(), group: GROUP.into() };
         assert_eq!(demand.handle(gone()), Touched::Nothing, "the interface does not take part");
-        demand.add("eth1", OWN);
+        demand.add("eth1", OWN.into());
         let mut counts = |event| match demand.handle(event) {
             Touched::Group(_, _, Changes { joins, leaves }) => (joins, leaves),
             other => panic!("{other:?}"),

@@ -1,7 +1,7 @@
 //! What packets of groups are that do not say it themselves: from session descriptions (RFC 8866).
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use outflow_control::session_description;
@@ -12,11 +12,11 @@ use outflow_rtp::sdp::Description;
 use crate::settings::Multicast;
 
 /// By their groups.
-pub(super) type Groups = BTreeMap<Ipv4Addr, Arc<Described>>;
+pub(super) type Groups = BTreeMap<IpAddr, Arc<Described>>;
 
 /// Reads what the configuration names.
 pub(super) fn read(settings: &Multicast) -> Result<Groups, ControlError> {
-    let mut groups: BTreeMap<Ipv4Addr, Described> = BTreeMap::new();
+    let mut groups: BTreeMap<IpAddr, Described> = BTreeMap::new();
     for file in &settings.described.0 {
         let added = session_description(file)
             .and_then(|read| add(read, &mut groups).map_err(|why| format!("{}: {why}", file.display())));
@@ -28,10 +28,10 @@ pub(super) fn read(settings: &Multicast) -> Result<Groups, ControlError> {
     Ok(groups.into_iter().map(|(group, described)| (group, described.into())).collect())
 }
 
-fn add(description: Description, groups: &mut BTreeMap<Ipv4Addr, Described>) -> Result<(), &'static str> {
+fn add(description: Description, groups: &mut BTreeMap<IpAddr, Described>) -> Result<(), &'static str> {
     for media in description.media {
-        let Some(IpAddr::V4(group)) = media.address.filter(IpAddr::is_multicast) else {
-            return Err("its c= lines name no IPv4 group");
+        let Some(group) = media.address.filter(IpAddr::is_multicast) else {
+            return Err("its c= lines name no group");
         };
         if media.port == 0 {
             return Err("an m= line has no port");
@@ -65,14 +65,14 @@ mod tests {
         let groups = read_texts(&[&both, &one.replace("239.1.1.1", "239.1.1.2")]).expect("they can be read");
         let names = groups.keys().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(names, ["239.1.1.1", "239.1.1.2"]);
-        assert_ne!(groups[&Ipv4Addr::new(239, 1, 1, 1)], groups[&Ipv4Addr::new(239, 1, 1, 2)]);
+        assert_ne!(groups[&IpAddr::from([239, 1, 1, 1])], groups[&IpAddr::from([239, 1, 1, 2])]);
     }
 
     #[test]
     fn what_describes_no_group_is_refused_with_its_name() {
         let wrong = |text: &str| read_texts(&[text]).expect_err("it is none");
         let said = wrong("v=0\ns=x\nc=IN IP4 10.0.0.1\nm=video 5004 RTP/AVP 96\na=rtpmap:96 H264/90000\n");
-        assert!(said.contains("/0: its c= lines name no IPv4 group: name session"), "{said}");
+        assert!(said.contains("/0: its c= lines name no group: name session"), "{said}");
         assert!(wrong("v=0\n").contains("/0: "));
         let missing = Multicast { described: Files(vec!["/none/a.sdp".into()]), ..Multicast::default() };
         assert!(read(&missing).expect_err("it is not there").to_string().contains("/none/a.sdp: "));

@@ -1,6 +1,6 @@
 //! A handle on the task: what can be asked of it, and where pages and metrics find it.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use outflow_config::Config;
@@ -49,8 +49,8 @@ pub(crate) enum Ask {
 /// Which level a host wants of a group that it is a member of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReportedLevel {
-    pub(crate) host: Ipv4Addr,
-    pub(crate) group: Ipv4Addr,
+    pub(crate) host: IpAddr,
+    pub(crate) group: IpAddr,
     pub(crate) level: Level,
 }
 

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use outflow_multicast::{Addresses, Downstream, Error, Interface, Multicast, Neighbours, Warning};
+use outflow_routing::membership::Family;
 
 use super::demand::Demand;
 
 /// The interfaces of a driver.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Interfaces {
+    family: Family,
     below: BTreeMap<String, Taken>,
     upstream: Option<Interface>,
     /// Why one is not used, by its name.
@@ -31,10 +33,11 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(settings: &crate::settings::Multicast, name: &str) -> Self {
+    fn of(family: Family, settings: &crate::settings::Multicast, name: &str) -> Self {
         let hosts = settings.interfaces.0.iter().any(|one| one.0 == name);
-        // It is checked to be small.
-        let metric = settings.has_neighbours_on(name).then_some(settings.metric as u8);
+        // Routers of DVMRP have addresses of IPv4. The number is checked to be small.
+        let is_routed = family == Family::V4 && settings.has_neighbours_on(name);
+        let metric = is_routed.then_some(settings.metric as u8);
         Parts { hosts, metric }
     }
 
@@ -45,6 +48,10 @@ impl Parts {
 }
 
 impl Interfaces {
+    pub(super) const fn new(family: Family) -> Self {
+        Interfaces { family, below: BTreeMap::new(), upstream: None, problems: BTreeMap::new() }
+    }
+
     /// Takes those of `settings` that are there now, as they are now, and lets go all others. True if any
     /// changed.
     pub(super) async fn look(
@@ -53,14 +60,16 @@ impl Interfaces {
         settings: &crate::settings::Multicast,
         demand: &mut Demand,
     ) -> bool {
-        let all = Addresses::list();
+        let all = Addresses::list(self.family);
+        let needs = settings.needs(self.family);
         let names: Vec<_> = settings.with_hosts_or_neighbours().collect();
-        let found: BTreeMap<_, _> = names.iter().map(|one| (&one.0, self.find(&all, &one.0))).collect();
-        let upstream = settings.upstream.as_ref().and_then(|one| self.find(&all, &one.0));
-        self.problems.retain(|name, _| settings.has(name));
+        let found: BTreeMap<_, _> =
+            names.iter().map(|one| (&one.0, self.find(&all, &one.0, needs))).collect();
+        let upstream = settings.upstream.as_ref().and_then(|one| self.find(&all, &one.0, needs));
+        self.problems.retain(|name, _| settings.takes(name));
         let stays = |name: &String, taken: &Taken| {
             found.get(name) == Some(&Some(taken.interface.clone()))
-                && taken.is_with.is_part_of(Parts::of(settings, name))
+                && taken.is_with.is_part_of(Parts::of(self.family, settings, name))
         };
         let gone = self.below.iter().filter(|(name, taken)| !stays(name, taken));
         let gone: Vec<_> = gone.map(|(name, _)| name.clone()).collect();
@@ -96,7 +105,7 @@ impl Interfaces {
         self.problems.get(name)
     }
 
-    fn find(&mut self, all: &Result<Addresses, Error>, name: &str) -> Option<Interface> {
+    fn find(&mut self, all: &Result<Addresses, Error>, name: &str, needs: bool) -> Option<Interface> {
         let found = match all {
             Ok(all) => all.find(name),
             Err(error) => {
@@ -104,7 +113,15 @@ impl Interfaces {
                 return None;
             }
         };
-        found.map_err(|error| self.note(name, &error)).ok()
+        match found {
+            Ok(interface) => Some(interface),
+            // Where the family is not asked for, an interface does without.
+            Err(Error::NoAddress { .. }) if !needs => None,
+            Err(error) => {
+                self.note(name, &error);
+                None
+            }
+        }
     }
 
     /// Takes an interface for what it is not taken for yet. True if that succeeded for anything.
@@ -117,12 +134,12 @@ impl Interfaces {
     ) -> bool {
         let name = interface.name.clone();
         let before = self.below.get(&name).map(|taken| taken.is_with).unwrap_or_default();
-        let (wanted, mut now, mut failed) = (Parts::of(settings, &name), before, None);
+        let (wanted, mut now, mut failed) = (Parts::of(self.family, settings, &name), before, None);
         if wanted.hosts && !before.hosts {
             match driver.add(downstream(settings, interface.clone())).await {
                 Ok(warnings) => {
                     self.took(&interface, "hosts join groups here", &warnings);
-                    demand.add(&name, interface.address);
+                    demand.add(&name, interface.sends_from());
                     now.hosts = true;
                 }
                 Err(error) => failed = Some(error),
@@ -196,7 +213,7 @@ fn downstream(settings: &crate::settings::Multicast, interface: Interface) -> Do
     router.query_response = settings.query_response;
     router.last_member_interval = settings.last_member_interval;
     router.fast_leave = settings.fast_leave;
-    downstream.sources.clone_from(&settings.sources.0);
+    downstream.sources.clone_from(&settings.sources);
     downstream
 }
 

@@ -14,6 +14,7 @@
 
 mod demand;
 mod described;
+mod drivers;
 mod filtering;
 mod front;
 mod handle;

@@ -47,7 +47,9 @@ impl Collector for Snapshot {
 }
 
 fn multicast(state: &MulticastState, families: &mut Families<'_>) -> fmt::Result {
-    let label = |interface: &MulticastInterface| [("interface", interface.name.clone())];
+    let label = |interface: &MulticastInterface| {
+        [("interface", interface.name.clone()), ("protocol", interface.protocol.to_owned())]
+    };
     for (name, unit, help, value) in MULTICAST_COUNTS {
         families.counter(name, unit.clone(), help, state.interfaces.iter().map(|i| (label(i), value(i))))?;
     }
@@ -57,8 +59,8 @@ fn multicast(state: &MulticastState, families: &mut Families<'_>) -> fmt::Result
     let all = state.interfaces.iter();
     let refused = all.flat_map(|i| reasons(&i.refused).map(move |(reason, n)| (i, reason, n)));
     let refused = refused.map(|(i, reason, n)| {
-        let [interface] = label(i);
-        ([interface, ("reason", reason.to_owned())], n)
+        let [interface, protocol] = label(i);
+        ([interface, protocol, ("reason", reason.to_owned())], n)
     });
     let help = "Messages of hosts and routers, or parts of them, that had no effect";
     families.counter("multicast_refused_messages", None, help, refused)?;

@@ -1,6 +1,6 @@
 //! Multicast.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -19,7 +19,7 @@ use crate::handle::{Attached, ReportedLevel};
 use crate::state::{MulticastReported, MulticastState};
 
 #[derive(utoipa::OpenApi)]
-#[openapi(tags((name = "multicast", description = "Groups that hosts join by IGMP")))]
+#[openapi(tags((name = "multicast", description = "Groups that hosts join by IGMP and MLD")))]
 struct Description;
 
 /// What needs the right to control.
@@ -27,7 +27,7 @@ pub(super) fn guarded() -> OpenApiRouter<Http> {
     OpenApiRouter::with_openapi(<Description as utoipa::OpenApi>::openapi()).routes(routes!(show))
 }
 
-/// Which hosts want which groups by IGMP, and what brings the groups there
+/// Which hosts want which groups by IGMP and MLD, and what brings the groups there
 #[utoipa::path(
     get, path = "/api/v1/multicast", tag = "multicast",
     responses((status = OK, body = MulticastState), (status = SERVICE_UNAVAILABLE, body = ErrorBody))
@@ -42,13 +42,14 @@ pub(super) async fn show(State(control): State<Control>) -> Result<Json<Multicas
 pub(super) struct LevelRequest {
     /// The group, which the host has joined.
     #[schema(value_type = String, example = "239.1.1.1")]
-    group: Ipv4Addr,
+    group: IpAddr,
     /// The level, 1 is the best.
     #[schema(example = 3)]
     level: u8,
-    /// The host; the caller, if it is not given. For others the right to control is needed.
+    /// The host; the caller, if it is not given. For others the right to control is needed. By MLD it is known by its
+    /// link-local address.
     #[schema(value_type = Option<String>, example = "10.0.1.5")]
-    host: Option<Ipv4Addr>,
+    host: Option<IpAddr>,
 }
 
 /// What hosts may ask for themselves: they need no right to control.
@@ -78,15 +79,9 @@ pub(super) async fn say_level(
     uri: Uri,
     Body(wish): Body<LevelRequest>,
 ) -> Result<Json<MulticastReported>, HttpError> {
-    let own = match peer.address.ip().to_canonical() {
-        IpAddr::V4(own) => Some(own),
-        IpAddr::V6(_) => None,
-    };
-    let Some(host) = wish.host.or(own) else {
-        let what = "groups are joined by IPv4: ask from the address that joined, or name it as host";
-        return Err(HttpError::new(StatusCode::UNPROCESSABLE_ENTITY, what));
-    };
-    if Some(host) != own {
+    let own = peer.address.ip().to_canonical();
+    let host = wish.host.unwrap_or(own);
+    if host != own {
         may_control(&control, peer, &headers, &uri)?;
     }
     let level = Level::try_from(wish.level).map_err(|no_level| {

@@ -1,10 +1,11 @@
 //! What the configuration says of groups.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use outflow_config::Config;
 use outflow_multicast::Relayed;
+use outflow_routing::membership::Family;
 
 use crate::described::Groups;
 use crate::received::{Received, received};
@@ -16,7 +17,7 @@ pub(crate) struct Plan {
     /// Where, and how hosts are asked.
     pub(super) settings: Multicast,
     /// Which stream is which group.
-    pub(super) groups: BTreeMap<Ipv4Addr, Served>,
+    pub(super) groups: BTreeMap<IpAddr, Served>,
     /// Streams that come in as groups.
     pub(super) received: BTreeMap<String, Received>,
     /// What packets of groups are that do not say it themselves.
@@ -40,22 +41,23 @@ impl Plan {
         let with_group = config.streams.iter().filter_map(|(name, stream)| {
             let group = group(stream)?;
             let is_forwarded = settings.forward == Forward::Auto && is_its_group(stream, &settings);
-            let own = stream.source.udp().filter(|source| source.at.ip() == *group.to.ip());
+            let own = stream.source.udp().filter(|source| source.at.ip() == group.to.ip());
             let served = Served {
                 stream: name.clone(),
                 relayed: if is_forwarded { Relayed::Lower } else { Relayed::All },
                 comes_by: own.and_then(|source| source.interface.clone()),
                 group,
             };
-            Some((*served.group.to.ip(), served))
+            Some((served.group.to.ip(), served))
         });
         let groups = with_group.collect();
         Plan { settings, groups, received: received(config), described: Groups::new() }
     }
 
-    /// What the driver is to know of it.
-    pub(super) fn relayed(&self) -> BTreeMap<Ipv4Addr, Relayed> {
-        self.groups.iter().map(|(group, served)| (*group, served.relayed)).collect()
+    /// What the driver of a family is to know of it.
+    pub(super) fn relayed(&self, family: Family) -> BTreeMap<IpAddr, Relayed> {
+        let all = self.groups.iter().filter(|(group, _)| Family::of(**group) == family);
+        all.map(|(group, served)| (*group, served.relayed)).collect()
     }
 }
 
@@ -73,7 +75,7 @@ mod tests {
         );
         let config = Config::parse(&text, "o.toml", &Protocols::from_iter([protocol()]))
             .unwrap_or_else(|errors| panic!("{errors}"));
-        Plan::new(&config).groups[&Ipv4Addr::new(239, 1, 1, 1)].clone()
+        Plan::new(&config).groups[&IpAddr::from([239, 1, 1, 1])].clone()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Groups that streams come in as: each is asked for at the best level that receivers here want. No I/O.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use outflow_config::{Config, StreamConfig};
 use outflow_engine::message::StreamId;
@@ -11,7 +11,7 @@ use outflow_packet::Level;
 /// What the configuration says of a stream that comes in as a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Received {
-    pub(super) group: Ipv4Addr,
+    pub(super) group: IpAddr,
     /// Services work on all of it.
     is_worked_on: bool,
     /// Streams that hand it on as it is.
@@ -33,11 +33,8 @@ pub(super) fn received(config: &Config) -> BTreeMap<String, Received> {
     with_group.collect()
 }
 
-fn group(stream: &StreamConfig) -> Option<Ipv4Addr> {
-    match stream.source.udp()?.at.ip() {
-        IpAddr::V4(group) if group.is_multicast() => Some(group),
-        _ => None,
-    }
+fn group(stream: &StreamConfig) -> Option<IpAddr> {
+    stream.source.udp().map(|source| source.at.ip()).filter(IpAddr::is_multicast)
 }
 
 /// What receivers want of streams, by the number of the stream.
@@ -61,7 +58,7 @@ impl Receivers {
     pub(super) fn levels(
         &self,
         received: &BTreeMap<String, Received>,
-    ) -> BTreeMap<Ipv4Addr, outflow_routing::Level> {
+    ) -> BTreeMap<IpAddr, outflow_routing::Level> {
         let mut levels = BTreeMap::new();
         for (name, one) in received {
             let level = self.of(name, one).map_or(outflow_routing::Level::LAST, of_tree);
@@ -87,8 +84,8 @@ mod tests {
 
     use super::*;
 
-    const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 1, 1);
-    const OTHER: Ipv4Addr = Ipv4Addr::new(239, 1, 1, 2);
+    const GROUP: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(239, 1, 1, 1));
+    const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(239, 1, 1, 2));
 
     fn streams(text: &str) -> BTreeMap<String, Received> {
         let config = Config::parse(text, "o.toml", &Protocols::default());

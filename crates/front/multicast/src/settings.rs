@@ -4,17 +4,19 @@
 mod check;
 
 use std::fmt;
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
 use outflow_config::{
-    DatagramSink, Files, Interface, Interfaces, Invalid, Prefixes, Protocol, SinkProtocol, SinkUrl,
-    SourceUrl, StreamConfig, Table, Text, section, words,
+    DatagramSink, Files, Interface, Interfaces, Invalid, Protocol, SinkProtocol, SinkUrl, SourceUrl,
+    StreamConfig, Table, Text, section, words,
 };
+use outflow_media::Network;
+use outflow_routing::membership::Family;
 
 section! {
-    /// Where hosts join groups by IGMP and how they are asked, and where routers of DVMRP are.
+    /// Where hosts join groups by IGMP and MLD and how they are asked, and where routers of DVMRP are.
     pub(crate) struct Multicast {
         /// Interfaces with hosts: the relay is a querier there.
         interfaces: Interfaces = Interfaces::default(),
@@ -24,13 +26,15 @@ section! {
         metric: usize = 1,
         /// The interface on which is joined what hosts want (RFC 4605).
         upstream: Option<Interface> = None,
+        /// Whether hosts join groups of IPv6, too, by MLD.
+        mld: Mld = Mld::Auto,
         /// What forwards a stream that comes in as a group already.
         forward: Forward = Forward::Auto,
         /// What leaves out packets where less than all of a group is wanted.
         filter: FilterBy = FilterBy::Auto,
         /// The number of the kernel's multicast routing table; the usual one if not given.
         table: Option<usize> = None,
-        /// Between general queries (RFC 3376, section 8.2).
+        /// Between general queries (RFC 3376, section 8.2; RFC 3810, section 9.2).
         query_interval: Duration = Duration::from_secs(125),
         /// How long hosts may take to answer these (section 8.3).
         query_response: Duration = Duration::from_secs(10),
@@ -41,7 +45,7 @@ section! {
         /// Whether a group ends at once when the only host that is known leaves it.
         fast_leave: bool = false,
         /// From where packets may come in at the interfaces, beside their own links.
-        sources: Prefixes = Prefixes::default(),
+        sources: Vec<Network> = Vec::new(),
         /// Session descriptions of groups whose packets do not say themselves which layer they are.
         described: Files = Files::default(),
     }
@@ -54,6 +58,18 @@ words! {
         Auto = "auto",
         /// User space.
         User = "user",
+    }
+}
+
+words! {
+    /// Whether hosts join groups of IPv6 by MLD.
+    pub(crate) enum Mld: "a way to do MLD" {
+        /// On interfaces that have an address for it, if the kernel routes multicast of IPv6.
+        Auto = "auto",
+        /// The same; where that cannot be, it is an error.
+        On = "on",
+        /// Only groups of IPv4.
+        Off = "off",
     }
 }
 
@@ -73,6 +89,16 @@ impl Multicast {
         self.with_hosts_or_neighbours().next().is_some()
     }
 
+    /// Whether multicast of a family is to be routed.
+    pub(crate) fn has(&self, family: Family) -> bool {
+        self.is_on() && (family == Family::V4 || self.mld != Mld::Off)
+    }
+
+    /// Whether it is an error if it cannot be.
+    pub(crate) fn needs(&self, family: Family) -> bool {
+        family == Family::V4 || self.mld == Mld::On
+    }
+
     /// Interfaces with hosts or neighbours, one that has both twice.
     pub(crate) fn with_hosts_or_neighbours(&self) -> impl Iterator<Item = &Interface> {
         self.interfaces.0.iter().chain(&self.neighbours.0)
@@ -84,7 +110,7 @@ impl Multicast {
     }
 
     /// Whether an interface takes part.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub(crate) fn takes(&self, name: &str) -> bool {
         self.with_hosts_or_neighbours().chain(&self.upstream).any(|one| one.0 == name)
     }
 }
@@ -110,7 +136,7 @@ pub(crate) fn is_its_group(stream: &StreamConfig, multicast: &Multicast) -> bool
         (SourceUrl::Udp(source), SinkProtocol::Udp) | (SourceUrl::Rtp(source), SinkProtocol::Rtp) => source,
         _ => return false,
     };
-    source.at == SocketAddr::V4(group.to) && source.interface.as_ref().is_some_and(|name| multicast.has(name))
+    source.at == group.to && source.interface.as_ref().is_some_and(|name| multicast.takes(name))
 }
 
 /// The group that is a stream, and how it goes there.
@@ -119,7 +145,7 @@ pub(crate) struct GroupUrl {
     /// What goes there.
     pub protocol: SinkProtocol,
     /// Group and port.
-    pub to: SocketAddrV4,
+    pub to: SocketAddr,
     /// Hops that packets may take; 1 if not given.
     pub ttl: Option<u8>,
 }
@@ -129,7 +155,7 @@ impl GroupUrl {
     pub(crate) fn by(&self, interface: &str) -> SinkUrl {
         let GroupUrl { protocol, to, ttl } = *self;
         let interface = Some(interface.to_owned());
-        SinkUrl::Datagrams(DatagramSink { protocol, to: SocketAddr::V4(to), ttl, interface })
+        SinkUrl::Datagrams(DatagramSink { protocol, to, ttl, interface })
     }
 }
 
@@ -145,28 +171,34 @@ impl FromStr for GroupUrl {
             let what = "a group goes to all interfaces on which somebody joins it";
             return Err(Invalid::new(what, "leave interface out, and write it in [multicast] interfaces"));
         }
-        let help = "choose one from 224.0.1.0 to 239.255.255.255, as udp://239.1.1.1:5000";
-        match sink.to {
-            SocketAddr::V4(to) if !to.ip().is_multicast() => {
-                Err(Invalid::new(format!("{} is no multicast group", to.ip()), help))
-            }
-            SocketAddr::V4(to) if to.ip().octets()[..3] == [224, 0, 0] => {
-                let what = format!(
-                    "{} is for the protocols of a link: hosts do not report that they join it",
-                    to.ip()
-                );
-                Err(Invalid::new(what, help))
-            }
-            SocketAddr::V4(to) => Ok(GroupUrl { protocol: sink.protocol, to, ttl: sink.ttl }),
-            SocketAddr::V6(_) => Err(Invalid::new("only IPv4 groups are joined (there is no MLD yet)", help)),
+        let help = match sink.to {
+            SocketAddr::V4(_) => "choose one from 224.0.1.0 to 239.255.255.255, as udp://239.1.1.1:5000",
+            SocketAddr::V6(_) => "choose one of a scope beyond the link, as udp://[ff15::1:5]:5000",
+        };
+        let ip = sink.to.ip();
+        if !ip.is_multicast() {
+            return Err(Invalid::new(format!("{ip} is no multicast group"), help));
         }
+        if is_of_link(ip) {
+            let what = format!("{ip} is for the protocols of a link: hosts do not report that they join it");
+            return Err(Invalid::new(what, help));
+        }
+        Ok(GroupUrl { protocol: sink.protocol, to: sink.to, ttl: sink.ttl })
+    }
+}
+
+/// Whether a group is never forwarded beyond a link (RFC 5771, section 4; RFC 4291, section 2.7).
+fn is_of_link(group: IpAddr) -> bool {
+    match group {
+        IpAddr::V4(group) => group.octets()[..3] == [224, 0, 0],
+        IpAddr::V6(group) => group.octets()[1] & 0x0f <= 2,
     }
 }
 
 impl fmt::Display for GroupUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let GroupUrl { protocol, to, ttl } = *self;
-        DatagramSink { protocol, to: SocketAddr::V4(to), ttl, interface: None }.fmt(f)
+        DatagramSink { protocol, to, ttl, interface: None }.fmt(f)
     }
 }
 
@@ -202,7 +234,9 @@ mod tests {
         assert!(what("udp://10.0.0.1:5000").contains("no multicast group"));
         assert!(what("udp://224.0.0.251:5000").contains("hosts do not report"));
         assert!(what("udp://239.1.1.1:5000?interface=eth1").contains("leave interface out"));
-        assert!(what("udp://[ff0e::1]:5000").contains("only IPv4"));
+        assert!(group("udp://[ff1e::1]:5000").is_ok());
+        assert!(what("udp://[ff02::1]:5000").contains("hosts do not report"));
+        assert!(what("udp://[2001:db8::1]:5000").contains("no multicast group"));
         assert!(what("poc://relay:7000/a").contains("udp://GROUP:PORT"));
     }
 

@@ -10,13 +10,19 @@ use outflow_routing::membership::Mode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Multicast by IGMP and DVMRP.
+/// What hosts speak: of IPv4, and of IPv6.
+pub(super) const IGMP: &str = "igmp";
+pub(super) const MLD: &str = "mld";
+
+/// Multicast by IGMP, MLD and DVMRP.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct MulticastState {
-    /// Whether the relay has to do with IGMP: `[multicast]` names interfaces.
+    /// Whether the relay has to do with IGMP and MLD: `[multicast]` names interfaces.
     pub on: bool,
     /// Why it does not run, if it does not.
     pub problem: Option<String>,
+    /// Why that of IPv6 does not run, if it does not and is to.
+    pub mld_problem: Option<String>,
     /// What forwards a stream that comes in as a group already: "auto" or "relay".
     pub forward: &'static str,
     /// Why the kernel leaves out no packets that belong to better levels than an interface wants, if it does not: user
@@ -26,7 +32,7 @@ pub struct MulticastState {
     pub table: Option<u32>,
     /// The interface on which is joined what hosts want.
     pub upstream: Option<MulticastUpstream>,
-    /// The interfaces with hosts, by name.
+    /// The interfaces with hosts, by name; one where hosts join by IGMP and by MLD is here twice.
     pub interfaces: Vec<MulticastInterface>,
     /// What is known of routers of DVMRP, if there may be some.
     pub dvmrp: Option<MulticastDvmrp>,
@@ -54,6 +60,8 @@ pub struct MulticastUpstream {
 pub struct MulticastInterface {
     /// Its name.
     pub name: String,
+    /// What hosts speak: "igmp" or "mld".
+    pub protocol: &'static str,
     /// Why it is not used, if it is not.
     pub problem: Option<String>,
     /// The router that asks hosts what they want.
@@ -167,8 +175,8 @@ pub struct MulticastReported {
     pub interface: String,
     /// The level that it wants.
     pub level: u8,
-    /// The best one that a host there wants, which is sent. Hosts that speak an older version of IGMP than 3
-    /// are not known one by one, and count as wanting the best.
+    /// The best one that a host there wants, which is sent. Hosts that speak an older version than IGMPv3 or
+    /// MLDv2 are not known one by one, and count as wanting the best.
     pub best: u8,
 }
 
@@ -205,22 +213,28 @@ pub struct MulticastLevel {
 }
 
 impl MulticastState {
-    /// Adds what the driver knows.
-    pub(super) fn add(&mut self, snapshot: Snapshot) {
+    /// Adds what the driver of a protocol knows.
+    pub(super) fn add(&mut self, protocol: &str, snapshot: Snapshot) {
         for state in snapshot.interfaces {
-            if let Some(interface) = self.interfaces.iter_mut().find(|one| one.name == *state.name) {
+            let mut all = self.interfaces.iter_mut();
+            if let Some(interface) = all.find(|one| one.name == *state.name && one.protocol == protocol) {
                 interface.add(&state, &snapshot.flows);
             }
         }
         if let (Some(upstream), Some((_, refused))) = (&mut self.upstream, snapshot.upstream) {
-            upstream.refused = refused.into_iter().collect();
+            refused.into_iter().for_each(|(why, n)| *upstream.refused.entry(why).or_default() += n);
         }
         if let (Some(dvmrp), Some(known)) = (&mut self.dvmrp, snapshot.dvmrp) {
             dvmrp.add(known, &snapshot.own);
         }
-        self.flows = snapshot.flows.iter().map(MulticastFlow::from).collect();
-        self.counts = counts(&snapshot.counts);
-        self.filter_problem = snapshot.filter_refused;
+        self.flows.extend(snapshot.flows.iter().map(MulticastFlow::from));
+        for (what, n) in counts(&snapshot.counts) {
+            *self.counts.entry(what).or_default() += n;
+        }
+        // The filter is of IPv4.
+        if protocol == IGMP {
+            self.filter_problem = snapshot.filter_refused;
+        }
     }
 }
 
@@ -233,7 +247,7 @@ impl MulticastInterface {
         let is_here = |names: &[Name]| names.iter().any(|name| **name == *self.name);
         let is_thinned = |flow: &Flow| flow.thinned.iter().any(|(name, _)| **name == *self.name);
         let served_by = |group: &IpAddr| {
-            let mut here = flows.iter().filter(|flow| IpAddr::V4(flow.group) == *group);
+            let mut here = flows.iter().filter(|flow| flow.group == *group);
             here.find_map(|flow| match () {
                 () if is_here(&flow.by_kernel) => Some("kernel"),
                 () if is_here(&flow.by_user) => Some("user"),

@@ -1,8 +1,7 @@
 //! The task that has the driver, and the receivers that there are because of it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::pending;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use outflow_config::SinkUrl;
 use outflow_control::{Control, PushOptions};
@@ -10,16 +9,18 @@ use outflow_engine::message::{ControlError, Demand as Wish, DemandQueue};
 use outflow_multicast::{Error, Event, Multicast, Options};
 use outflow_packet::Level;
 use outflow_relay::Selection;
+use outflow_routing::membership::Family;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::demand::{Changes, Demand, Sent, Touched};
+use super::demand::{Changes, Sent, Touched};
+use super::drivers::{Driver, Drivers};
 use super::handle::{Ask, ReportedLevel};
-use super::interfaces::{Interfaces, ask_alike};
+use super::interfaces::ask_alike;
 use super::plan::{Plan, Served};
 use super::received::Receivers;
 use super::state::{
-    MulticastDvmrp, MulticastInterface, MulticastNeighbours, MulticastReported, MulticastState,
+    IGMP, MLD, MulticastDvmrp, MulticastInterface, MulticastNeighbours, MulticastReported, MulticastState,
     MulticastUpstream,
 };
 use crate::filtering::Filtering;
@@ -27,7 +28,7 @@ use crate::limits::{MULTICAST_LOOK, MULTICAST_ROUTED_TTL};
 use crate::settings::Forward;
 
 /// A group on an interface.
-type Key = (String, Ipv4Addr);
+type Key = (String, IpAddr);
 
 /// Does what is asked, and what follows from what hosts say, until it is aborted.
 pub(super) async fn run(control: Control, mut asks: mpsc::Receiver<Ask>, mut wishes: Option<DemandQueue>) {
@@ -42,7 +43,7 @@ pub(super) async fn run(control: Control, mut asks: mpsc::Receiver<Ask>, mut wis
                 Some(Ask::SayLevel(said, reply)) => _ = reply.send(task.say_level(said).await),
                 None => return,
             },
-            event = next(&mut task.driver) => task.hear(event).await,
+            (family, event) = task.drivers.next() => task.hear(family, event).await,
             wish = wished(&mut wishes) => match wish {
                 Some(wish) => task.hear_receivers(wish).await,
                 None => wishes = None,
@@ -52,24 +53,11 @@ pub(super) async fn run(control: Control, mut asks: mpsc::Receiver<Ask>, mut wis
     }
 }
 
-async fn next(driver: &mut Option<Driver>) -> Option<Event> {
-    match driver {
-        Some(driver) => driver.events.recv().await,
-        None => pending().await,
-    }
-}
-
 async fn wished(wishes: &mut Option<DemandQueue>) -> Option<Wish> {
     match wishes {
         Some(wishes) => wishes.recv().await,
-        None => pending().await,
+        None => std::future::pending().await,
     }
-}
-
-/// The driver that runs.
-struct Driver {
-    multicast: Multicast,
-    events: mpsc::Receiver<Event>,
 }
 
 /// A receiver that there is because hosts want it.
@@ -88,19 +76,15 @@ struct Task {
     plan: Plan,
     /// What leaves out packets in the kernel; or why nothing does.
     filter: Filtering,
-    driver: Option<Driver>,
-    interfaces: Interfaces,
-    demand: Demand,
+    drivers: Drivers,
     /// What receivers want of streams that may come in as groups.
     receivers: Receivers,
-    /// What the driver was told last to ask of those groups.
-    asked: BTreeMap<Ipv4Addr, outflow_routing::Level>,
     sending: BTreeMap<Key, Sending>,
     /// Why something that is wanted is not sent.
     failed: BTreeMap<Key, String>,
-    /// Why there is no driver.
-    problem: Option<String>,
-    changes: BTreeMap<String, Changes>,
+    /// Why there is no driver of a family.
+    problems: BTreeMap<Family, String>,
+    changes: BTreeMap<(Family, String), Changes>,
 }
 
 impl Task {
@@ -109,14 +93,11 @@ impl Task {
             control,
             plan: Plan::default(),
             filter: Err(String::new()),
-            driver: None,
-            interfaces: Interfaces::default(),
-            demand: Demand::default(),
+            drivers: Drivers::default(),
             receivers: Receivers::default(),
-            asked: BTreeMap::new(),
             sending: BTreeMap::new(),
             failed: BTreeMap::new(),
-            problem: None,
+            problems: BTreeMap::new(),
             changes: BTreeMap::new(),
         }
     }
@@ -125,65 +106,72 @@ impl Task {
     async fn follow(&mut self, plan: Plan, filter: Filtering) -> Result<(), ControlError> {
         let before = std::mem::replace(&mut self.plan, plan);
         self.filter = filter;
-        let (old, new) = (&before.settings, &self.plan.settings);
-        if !new.is_on() || options(old) != options(new) || old.filter != new.filter {
-            self.end().await;
-        } else if let Some(driver) = &self.driver
-            && !ask_alike(old, new)
-        {
-            self.interfaces.let_all_go(&driver.multicast, &mut self.demand).await;
+        let (old, new) = (before.settings, self.plan.settings.clone());
+        for family in [Family::V4, Family::V6] {
+            let is_other = options(family, &old) != options(family, &new) || old.filter != new.filter;
+            if !new.has(family) || is_other {
+                self.end(family).await;
+            } else if let Some(driver) = self.drivers.at(family)
+                && !ask_alike(&old, &new)
+            {
+                driver.interfaces.let_all_go(&driver.multicast, &mut driver.demand).await;
+            }
         }
-        let started = self.start().await;
+        let started = self.start_all().await;
         self.tell_groups().await;
         self.look().await;
         self.settle_all().await;
         started
     }
 
-    /// Starts the driver, if it is to run and does not.
-    async fn start(&mut self) -> Result<(), ControlError> {
-        if self.driver.is_some() || !self.plan.settings.is_on() {
-            self.problem = None;
+    /// Starts the drivers that are to run and do not.
+    async fn start_all(&mut self) -> Result<(), ControlError> {
+        let started = [self.start(Family::V4), self.start(Family::V6)];
+        started.into_iter().collect()
+    }
+
+    fn start(&mut self, family: Family) -> Result<(), ControlError> {
+        let settings = &self.plan.settings;
+        if self.drivers.of(family).is_some() || !settings.has(family) {
+            self.problems.remove(&family);
             return Ok(());
         }
-        match Multicast::start(options(&self.plan.settings), self.filter.clone()) {
+        match Multicast::start(options(family, settings), self.filter.clone()) {
             Ok((multicast, events)) => {
-                self.driver = Some(Driver { multicast, events });
-                self.problem = None;
+                *self.drivers.at(family) = Some(Driver::new(family, multicast, events));
+                self.problems.remove(&family);
                 Ok(())
             }
             Err(error) => {
+                let is_needed = settings.needs(family);
                 let text = format!("[multicast]: {error}");
-                if self.problem.as_ref() != Some(&text) {
-                    tracing::error!("{text}; it is tried again");
-                    self.problem = Some(text.clone());
+                if self.problems.get(&family) != Some(&text) {
+                    match is_needed {
+                        true => tracing::error!("{text}; it is tried again"),
+                        false => tracing::info!("no groups of IPv6: {text}; it is tried again"),
+                    }
+                    self.problems.insert(family, text.clone());
                 }
-                Err(ControlError::Configuration(text))
+                if is_needed { Err(ControlError::Configuration(text)) } else { Ok(()) }
             }
         }
     }
 
-    /// Ends the driver, and waits until the kernel's table is free again.
-    async fn end(&mut self) {
-        if let Some(Driver { multicast, mut events }) = self.driver.take() {
+    /// Ends a driver, and waits until the kernel's table is free again.
+    async fn end(&mut self, family: Family) {
+        if let Some(Driver { multicast, mut events, .. }) = self.drivers.at(family).take() {
             drop(multicast);
             while events.recv().await.is_some() {}
         }
-        self.forget();
-    }
-
-    /// There is no driver any more.
-    fn forget(&mut self) {
-        self.interfaces = Interfaces::default();
-        self.demand.clear();
-        self.asked.clear();
     }
 
     async fn tell_groups(&mut self) {
-        if let Some(driver) = &self.driver {
+        for (family, driver) in self.drivers.iter() {
             // One that has ended is noticed by its events.
-            let _ended = driver.multicast.set_relayed(self.plan.relayed()).await;
-            let _ended = driver.multicast.set_described(self.plan.described.clone()).await;
+            let _ended = driver.multicast.set_relayed(self.plan.relayed(family)).await;
+            let described = self.plan.described.iter().filter(|(group, _)| Family::of(**group) == family);
+            let described = described.map(|(group, described)| (*group, described.clone()));
+            let _ended = driver.multicast.set_described(described.collect()).await;
         }
         self.ask_received().await;
     }
@@ -195,25 +183,35 @@ impl Task {
         self.ask_received().await;
     }
 
-    /// Has the driver ask for what receivers want of streams that come in as groups, if that is something else.
+    /// Has drivers ask for what receivers want of streams that come in as groups, if that is something else.
     async fn ask_received(&mut self) {
-        let levels = self.receivers.levels(&self.plan.received);
-        if let Some(driver) = &self.driver
-            && levels != self.asked
-        {
-            self.asked.clone_from(&levels);
-            let _ended = driver.multicast.set_received(levels).await;
+        let all = self.receivers.levels(&self.plan.received);
+        for family in [Family::V4, Family::V6] {
+            let levels = all.iter().filter(|(group, _)| Family::of(**group) == family);
+            let levels = levels.map(|(group, level)| (*group, *level)).collect();
+            if let Some(driver) = self.drivers.at(family)
+                && levels != driver.asked
+            {
+                driver.asked.clone_from(&levels);
+                let _ended = driver.multicast.set_received(levels).await;
+            }
         }
     }
 
     /// Looks which interfaces are there, and tries again what failed.
     async fn look(&mut self) {
-        if self.driver.is_none() && self.start().await.is_ok() {
+        let running = self.drivers.iter().count();
+        let _said = self.start_all().await;
+        if self.drivers.iter().count() > running {
             self.tell_groups().await;
         }
-        let Some(driver) = &self.driver else { return };
-        let (settings, demand) = (&self.plan.settings, &mut self.demand);
-        if self.interfaces.look(&driver.multicast, settings, demand).await {
+        let mut is_changed = false;
+        for family in [Family::V4, Family::V6] {
+            let Some(driver) = self.drivers.at(family) else { continue };
+            let Driver { multicast, interfaces, demand, .. } = driver;
+            is_changed |= interfaces.look(multicast, &self.plan.settings, demand).await;
+        }
+        if is_changed {
             self.settle_all().await;
         }
         let control = &self.control;
@@ -225,46 +223,50 @@ impl Task {
         }
     }
 
-    async fn hear(&mut self, event: Option<Event>) {
-        let Some(event) = event else {
-            tracing::error!("the multicast driver has ended; it is started again");
-            self.driver = None;
-            self.forget();
+    async fn hear(&mut self, family: Family, event: Option<Event>) {
+        let Some((driver, event)) = self.drivers.at(family).as_mut().zip(event) else {
+            tracing::error!("a multicast driver has ended; it is started again");
+            *self.drivers.at(family) = None;
             return self.settle_all().await;
         };
-        match self.demand.handle(event) {
+        match driver.demand.handle(event) {
             Touched::Nothing => (),
             Touched::Group(interface, group, changes) => {
                 self.settle(&interface, group).await;
-                let sum = self.changes.entry(interface).or_default();
+                let sum = self.changes.entry((family, interface)).or_default();
                 sum.joins += changes.joins;
                 sum.leaves += changes.leaves;
             }
             Touched::Interface(interface) => {
-                for group in self.plan.groups.keys().copied().collect::<Vec<_>>() {
+                for group in self.groups(family) {
                     self.settle(&interface, group).await;
                 }
             }
             Touched::Routed(group) => {
-                for interface in self.demand.routed().cloned().collect::<Vec<_>>() {
+                for interface in driver.demand.routed().cloned().collect::<Vec<_>>() {
                     self.settle(&interface, group).await;
                 }
             }
             Touched::Everything => {
-                if let Some(driver) = &self.driver
-                    && let Ok(snapshot) = driver.multicast.snapshot().await
-                {
-                    self.demand.become_like(snapshot);
+                if let Ok(snapshot) = driver.multicast.snapshot().await {
+                    driver.demand.become_like(snapshot);
                 }
                 self.settle_all().await;
             }
         }
     }
 
+    /// Groups of a family that are streams.
+    fn groups(&self, family: Family) -> Vec<IpAddr> {
+        self.plan.groups.keys().copied().filter(|group| Family::of(*group) == family).collect()
+    }
+
     async fn settle_all(&mut self) {
-        let groups: Vec<_> = self.plan.groups.keys().copied().collect();
-        let wanted =
-            self.demand.interfaces().flat_map(|name| groups.iter().map(|group| (name.clone(), *group)));
+        let wanted = self.drivers.iter().flat_map(|(family, driver)| {
+            let groups = self.groups(family);
+            let names = driver.demand.interfaces();
+            names.flat_map(move |name| groups.clone().into_iter().map(move |group| (name.clone(), group)))
+        });
         let keys: BTreeSet<Key> =
             wanted.chain(self.sending.keys().chain(self.failed.keys()).cloned()).collect();
         for (interface, group) in keys {
@@ -273,10 +275,10 @@ impl Task {
     }
 
     /// Has a group sent by an interface, changed, or no longer sent.
-    async fn settle(&mut self, interface: &str, group: Ipv4Addr) {
+    async fn settle(&mut self, interface: &str, group: IpAddr) {
         let served = self.plan.groups.get(&group);
         let target = served.and_then(|served| {
-            let sent = self.demand.sent(interface, served)?;
+            let sent = self.drivers.of(Family::of(group))?.demand.sent(interface, served)?;
             Some(sending(interface, served, sent))
         });
         let key = (interface.to_owned(), group);
@@ -329,7 +331,7 @@ impl Task {
 
     async fn say_level(&self, said: ReportedLevel) -> Result<MulticastReported, ControlError> {
         let ReportedLevel { host, group, level } = said;
-        let Some(driver) = &self.driver else {
+        let Some(driver) = self.drivers.of(Family::of(group)) else {
             let what =
                 "hosts join no groups here: name interfaces with hosts in [multicast] of the configuration";
             return Err(ControlError::NoMember(what.to_owned()));
@@ -350,19 +352,20 @@ impl Task {
 
     async fn state(&self) -> MulticastState {
         let settings = &self.plan.settings;
-        let problem = |name: &str| self.interfaces.problem(name).cloned();
-        let interface = |one: &outflow_config::Interface| {
-            let Changes { joins, leaves } = self.changes.get(&one.0).copied().unwrap_or_default();
-            let (name, problem) = (one.0.clone(), problem(&one.0));
-            MulticastInterface { name, problem, joins, leaves, ..MulticastInterface::default() }
+        let problem = |family, name: &str| self.drivers.of(family)?.interfaces.problem(name).cloned();
+        let interface = |family, one: &outflow_config::Interface| {
+            let key = (family, one.0.clone());
+            let Changes { joins, leaves } = self.changes.get(&key).copied().unwrap_or_default();
+            let (name, problem, protocol) = (key.1, problem(family, &one.0), protocol(family));
+            MulticastInterface { name, protocol, problem, joins, leaves, ..MulticastInterface::default() }
         };
         let upstream = settings.upstream.as_ref().map(|one| MulticastUpstream {
             name: one.0.clone(),
-            problem: problem(&one.0),
+            problem: problem(Family::V4, &one.0).or_else(|| problem(Family::V6, &one.0)),
             ..MulticastUpstream::default()
         });
         let neighbours = |one: &outflow_config::Interface| {
-            let (name, problem) = (one.0.clone(), problem(&one.0));
+            let (name, problem) = (one.0.clone(), problem(Family::V4, &one.0));
             MulticastNeighbours { name, problem, ..MulticastNeighbours::default() }
         };
         let with_neighbours = settings.neighbours.0.iter().map(neighbours).collect::<Vec<_>>();
@@ -370,20 +373,27 @@ impl Task {
         let mut state = MulticastState {
             dvmrp: Some(dvmrp).filter(|dvmrp| !dvmrp.interfaces.is_empty()),
             on: settings.is_on(),
-            problem: self.problem.clone(),
+            problem: self.problems.get(&Family::V4).cloned(),
+            mld_problem: self.problems.get(&Family::V6).cloned(),
             forward: settings.forward.as_str(),
-            table: options(settings).table,
+            table: options(Family::V4, settings).table,
             upstream: upstream.filter(|_| settings.is_on()),
-            interfaces: settings.interfaces.0.iter().map(interface).collect(),
             ..MulticastState::default()
         };
-        state.interfaces.sort_by(|a, b| a.name.cmp(&b.name));
-        state.dvmrp.iter_mut().for_each(|dvmrp| dvmrp.interfaces.sort_by(|a, b| a.name.cmp(&b.name)));
-        if let Some(driver) = &self.driver
-            && let Ok(snapshot) = driver.multicast.snapshot().await
-        {
-            state.add(snapshot);
+        for family in [Family::V4, Family::V6].into_iter().filter(|family| settings.has(*family)) {
+            state.interfaces.extend(settings.interfaces.0.iter().map(|one| interface(family, one)));
         }
+        state.interfaces.sort_by(|a, b| (&a.name, a.protocol).cmp(&(&b.name, b.protocol)));
+        state.dvmrp.iter_mut().for_each(|dvmrp| dvmrp.interfaces.sort_by(|a, b| a.name.cmp(&b.name)));
+        for (family, driver) in self.drivers.iter() {
+            if let Ok(snapshot) = driver.multicast.snapshot().await {
+                state.add(protocol(family), snapshot);
+            }
+        }
+        // One without an address for MLD, which is not asked for, is none of it.
+        let is_there =
+            |one: &MulticastInterface| one.protocol == IGMP || one.problem.is_some() || one.querier.is_some();
+        state.interfaces.retain(is_there);
         self.add_streams(&mut state);
         state
     }
@@ -411,6 +421,14 @@ impl Task {
     }
 }
 
+/// What hosts of a family speak.
+const fn protocol(family: Family) -> &'static str {
+    match family {
+        Family::V4 => IGMP,
+        Family::V6 => MLD,
+    }
+}
+
 impl Sending {
     /// Whether both are the same receiver, but for the level.
     fn is_there(&self, other: &Sending) -> bool {
@@ -424,12 +442,16 @@ fn sending(interface: &str, served: &Served, Sent { level, from }: Sent) -> Send
     if from.is_some() {
         group.ttl.get_or_insert(MULTICAST_ROUTED_TTL);
     }
-    let by = if from.is_some() { "dvmrp" } else { "igmp" };
+    let by = match (from, served.group.to.is_ipv6()) {
+        (Some(_), _) => "dvmrp",
+        (None, false) => IGMP,
+        (None, true) => MLD,
+    };
     let name = format!("{by}:{interface}:{}", group.to);
     Sending { stream: served.stream.clone(), name, to: group.by(interface), from, level }
 }
 
-fn options(settings: &crate::settings::Multicast) -> Options {
+fn options(family: Family, settings: &crate::settings::Multicast) -> Options {
     let table = settings.table.and_then(|table| u32::try_from(table).ok());
-    Options { table, forward: settings.forward == Forward::Auto, timings: false }
+    Options { family, table, forward: settings.forward == Forward::Auto, timings: false }
 }

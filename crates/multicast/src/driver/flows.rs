@@ -1,7 +1,7 @@
 //! New packets that come in, and entries of the kernel and of user space.
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use outflow_media::Time;
 use outflow_routing::membership::Level;
@@ -78,7 +78,8 @@ impl Driver {
     /// From upstream all may.
     fn may_send(&mut self, now: Time, index: u32, pair: Pair) -> Option<bool> {
         if let Some(dvmrp) = &mut self.dvmrp {
-            return Some(dvmrp.handle_data(now, index, pair.source, pair.group).is_ok());
+            let (source, group) = pair.v4()?;
+            return Some(dvmrp.handle_data(now, index, source, group).is_ok());
         }
         if self.upstream.as_ref().is_some_and(|upstream| upstream.interface.index == index) {
             return Some(true);
@@ -155,7 +156,7 @@ impl Driver {
     }
 
     /// Whether this is an address of an interface that takes part.
-    fn is_own(&self, source: Ipv4Addr) -> bool {
+    fn is_own(&self, source: IpAddr) -> bool {
         self.ports.interfaces().any(|one| one.is_own(source))
     }
 

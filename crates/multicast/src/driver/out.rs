@@ -1,16 +1,8 @@
 //! Packets on their way out.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use crate::sys::Routing;
-
-/// An address, if it is one of IPv4.
-pub(super) const fn v4(address: IpAddr) -> Option<Ipv4Addr> {
-    match address {
-        IpAddr::V4(address) => Some(address),
-        IpAddr::V6(_) => None,
-    }
-}
 
 /// What packets are written into on their way out, one after the other.
 #[derive(Debug, Default)]
@@ -35,7 +27,7 @@ impl Out {
 
     /// Sends what was written into it.
     pub(super) fn send(&mut self, kernel: &Routing, to: IpAddr, interface: u32) {
-        let is_sent = v4(to).is_some_and(|to| kernel.send(&self.packet, to, interface).is_ok());
+        let is_sent = kernel.send(&self.packet, to, interface).is_ok();
         self.errors += u64::from(!is_sent);
     }
 }

@@ -6,7 +6,7 @@
 //! say levels, as they do for sources behind it, and where it reaches one over two ways, one is taken.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use outflow_media::Time;
 use outflow_routing::membership::Level;
@@ -22,25 +22,25 @@ use crate::querier::Querier;
 #[derive(Debug, Default)]
 pub(super) struct Own {
     /// Groups that the relay receives, and the level that it wants of each.
-    received: BTreeMap<Ipv4Addr, Level>,
+    received: BTreeMap<IpAddr, Level>,
     /// What was told of groups that it sends.
     told: BTreeMap<Ipv4Addr, OwnFlow>,
     /// Groups of which something changed.
-    dirty: BTreeSet<Ipv4Addr>,
+    dirty: BTreeSet<IpAddr>,
     /// When its trees are next said to be in use: now, without.
     at: Option<Time>,
 }
 
 impl Own {
     /// Something changed of a group.
-    pub(super) fn touch(&mut self, group: Ipv4Addr) {
+    pub(super) fn touch(&mut self, group: IpAddr) {
         self.dirty.insert(group);
     }
 
     /// The relay sends or receives other groups, or from another address.
     pub(super) fn restart(&mut self) {
         self.at = None;
-        self.dirty.extend(self.told.keys());
+        self.dirty.extend(self.told.keys().map(|group| IpAddr::V4(*group)));
     }
 
     /// When [`Own::settle`] has something to do.
@@ -53,7 +53,7 @@ impl Own {
     }
 
     /// The relay receives these groups at these levels from now on.
-    pub(super) fn set_received(&mut self, groups: BTreeMap<Ipv4Addr, Level>) {
+    pub(super) fn set_received(&mut self, groups: BTreeMap<IpAddr, Level>) {
         self.received = groups;
         self.restart();
     }
@@ -63,7 +63,7 @@ impl Own {
         &mut self,
         now: Time,
         dvmrp: Option<&mut Dvmrp>,
-        relayed: &BTreeMap<Ipv4Addr, Relayed>,
+        relayed: &BTreeMap<IpAddr, Relayed>,
         ports: &Ports,
     ) {
         let Some(dvmrp) = dvmrp else { return self.restart() };
@@ -77,13 +77,14 @@ impl Own {
         }
         self.at = Some(now + OWN_EVERY);
         let all = relayed.iter().filter(|(_, relayed)| **relayed == Relayed::All);
-        dvmrp.settle_own(now, all.map(|(group, _)| *group), &self.received);
+        let received = self.received.iter().filter_map(|(group, level)| Some((v4(*group)?, *level)));
+        dvmrp.settle_own(now, all.filter_map(|(group, _)| v4(*group)), received.collect());
         self.dirty.extend(relayed.keys());
     }
 
     /// Tells where neighbours want what the relay sends, if that changed.
     pub(super) fn tell(&mut self, dvmrp: Option<&Dvmrp>, around: &Around<'_>, events: &mut Events) {
-        for group in std::mem::take(&mut self.dirty) {
+        for group in std::mem::take(&mut self.dirty).into_iter().filter_map(v4) {
             let now = dvmrp.and_then(|dvmrp| around.flow(dvmrp, group));
             if now.as_ref() == self.told.get(&group) {
                 continue;
@@ -102,16 +103,24 @@ impl Own {
     }
 }
 
+/// An address, if it is one of IPv4, as all of DVMRP are.
+pub(super) const fn v4(address: IpAddr) -> Option<Ipv4Addr> {
+    match address {
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(_) => None,
+    }
+}
+
 /// The one that it has, or else the lowest of those toward neighbours.
 fn own_address(dvmrp: &Dvmrp, ports: &Ports) -> Option<Ipv4Addr> {
     let there = ports.interfaces().filter(|one| dvmrp.has_neighbours_on(one.index));
-    let addresses = there.map(|one| one.address).collect::<BTreeSet<_>>();
+    let addresses = there.filter_map(|one| v4(one.address)).collect::<BTreeSet<_>>();
     dvmrp.own().filter(|own| addresses.contains(own)).or_else(|| addresses.first().copied())
 }
 
 /// What is known of what the relay sends, and of those that want it.
 pub(super) struct Around<'a> {
-    pub(super) relayed: &'a BTreeMap<Ipv4Addr, Relayed>,
+    pub(super) relayed: &'a BTreeMap<IpAddr, Relayed>,
     pub(super) queriers: &'a BTreeMap<u32, Querier>,
     pub(super) ports: &'a Ports,
     pub(super) flows: &'a Flows,
@@ -122,7 +131,7 @@ impl Around<'_> {
     /// kernel forwards it sends what is wanted at a lower level.
     fn flow(&self, dvmrp: &Dvmrp, group: Ipv4Addr) -> Option<OwnFlow> {
         let source = dvmrp.own()?;
-        let wants: Vec<(u32, Level)> = match self.relayed.get(&group)? {
+        let wants: Vec<(u32, Level)> = match self.relayed.get(&group.into())? {
             Relayed::All => {
                 let hosts = self.queriers.iter().filter_map(|(index, querier)| {
                     let wanted = querier.router.wanted(group.into())?;
@@ -132,7 +141,8 @@ impl Around<'_> {
                 hosts.chain(neighbours).collect()
             }
             Relayed::Lower => {
-                let pairs = self.flows.pairs(Some(group)).into_iter().filter_map(|pair| self.flows.get(pair));
+                let pairs =
+                    self.flows.pairs(Some(group.into())).into_iter().filter_map(|pair| self.flows.get(pair));
                 pairs.flat_map(|entry| &entry.route.relay).copied().collect()
             }
         };

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use outflow_media::Time;
+use outflow_routing::membership::Family;
 
 use super::Driver;
-use super::out::v4;
 use super::role::Role;
 use crate::error::Error;
 use crate::event::{Event, Name};
@@ -21,9 +21,6 @@ use crate::upstream::Upstream;
 impl Driver {
     /// Adds an interface with hosts.
     pub(crate) fn add(&mut self, kernel: &Routing, downstream: Downstream) -> Result<(), Error> {
-        if downstream.settings.link.address.is_ipv6() {
-            return Err(Error::Family(downstream.settings.link.address));
-        }
         let name = downstream.interface.name.clone();
         if self.roles.get(&name).is_some_and(|role| role.hosts.is_some() || role.is_upstream) {
             return Err(Error::Twice(name));
@@ -35,6 +32,9 @@ impl Driver {
 
     /// Adds an interface with neighbours.
     pub(crate) fn add_neighbours(&mut self, kernel: &Routing, neighbours: Neighbours) -> Result<(), Error> {
+        if self.family == Family::V6 {
+            return Err(Error::Dvmrp);
+        }
         let Neighbours { interface, metric } = neighbours;
         let name = interface.name.clone();
         if let Some(above) = self.upstream_name() {
@@ -150,17 +150,21 @@ impl Driver {
         if let Some(vif) = vif {
             let added = kernel.add_vif(vif, interface.index);
             added.map_err(|error| Error::AddInterface { name: name(), error })?;
-        } else {
-            self.watch(interface.index).map_err(|error| Error::Watch { name: name(), error })?;
+        }
+        if self.is_listened(vif) {
+            let watched = self.watch(interface.index, vif.is_none());
+            watched.map_err(|error| Error::Watch { name: name(), error }).inspect_err(|_| {
+                vif.into_iter().for_each(|vif| _ = kernel.remove_vif(vif));
+            })?;
         }
         self.ports.insert(vif, interface.clone());
         Ok(())
     }
 
-    /// Reads in user space what comes in by an interface.
-    fn watch(&mut self, index: u32) -> io::Result<()> {
+    /// Reads in user space messages that come in by an interface, and packets, if the kernel forwards none from there.
+    fn watch(&mut self, index: u32, has_data: bool) -> io::Result<()> {
         self.listener.add(index)?;
-        if !self.is_forwarding {
+        if !self.is_forwarding || !has_data {
             return Ok(());
         }
         self.forwarder.watch(index).inspect_err(|_| self.listener.remove(index))
@@ -181,6 +185,8 @@ impl Driver {
             let _gone_already = kernel.remove_vif(vif);
         } else {
             self.forwarder.unwatch(index);
+        }
+        if self.is_listened(id.vif) {
             self.listener.remove(index);
         }
         self.is_all_dirty = true;
@@ -204,8 +210,7 @@ impl Driver {
     fn leave_all(&mut self, kernel: &Routing, mut old: Upstream) {
         let now = self.clock.now();
         let groups = self.queriers.values().flat_map(|querier| querier.router.groups());
-        let groups = groups.filter_map(|(group, _)| v4(group));
-        for group in groups.collect::<BTreeSet<Ipv4Addr>>() {
+        for group in groups.map(|(group, _)| group).collect::<BTreeSet<IpAddr>>() {
             let _never_joined = old.set(now, group, None);
         }
         old.host.handle_timeout(now);
@@ -219,7 +224,7 @@ impl Driver {
         let (index, name) = (port.interface.index, Name::clone(&port.name));
         if let Some(querier) = self.queriers.remove(&index) {
             for (group, _) in querier.router.groups() {
-                self.dirty.extend(v4(group));
+                self.dirty.insert(group);
                 self.events.tell(Event::Gone { interface: Name::clone(&name), group });
             }
         }
@@ -259,7 +264,7 @@ impl Driver {
     /// Takes down what is gone, and brings up what is back or has another address.
     pub(super) fn refresh(&mut self, kernel: &Routing, now: Time) {
         (self.refreshed_at, self.refresh_at) = (now, now + REFRESH_INTERVAL);
-        let Ok(all) = Addresses::list() else {
+        let Ok(all) = Addresses::list(self.family) else {
             self.counts.read_errors += 1;
             return;
         };
@@ -275,7 +280,7 @@ impl Driver {
             }
             let Some(interface) = after else { continue };
             if self.bring_up(kernel, &interface).is_ok() {
-                let address = IpAddr::V4(interface.address);
+                let address = interface.address;
                 self.events.tell(Event::InterfaceBack { interface: name.as_str().into(), address });
             } else {
                 self.take_down(kernel, &name);

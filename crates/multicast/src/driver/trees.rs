@@ -1,7 +1,7 @@
 //! DVMRP among what the driver does: its packets, members, and what follows for entries of the kernel.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use outflow_media::{Prefix, Time};
 use outflow_routing::dvmrp;
@@ -26,25 +26,26 @@ impl Driver {
 
     /// Members of a group, as far as this router is to serve them: where other routers may be, the designated
     /// forwarder does, and elsewhere the querier. What the relay sends them is not to come from elsewhere.
-    pub(super) fn set_members(&mut self, now: Time, group: Ipv4Addr) {
-        let Some(dvmrp) = &mut self.dvmrp else { return };
+    pub(super) fn set_members(&mut self, now: Time, group: IpAddr) {
+        let (Some(dvmrp), IpAddr::V4(routed)) = (&mut self.dvmrp, group) else { return };
         let is_relayed = self.relayed.get(&group) == Some(&Relayed::All);
         for (index, querier) in &self.queriers {
             let is_ours = !is_relayed && (querier.router.is_querier() || dvmrp.has_neighbours_on(*index));
-            let wanted = querier.router.wanted(group.into()).filter(|_| is_ours);
+            let wanted = querier.router.wanted(group).filter(|_| is_ours);
             let level = wanted.map(|wanted| wanted.level);
-            let _counted_there = dvmrp.router.set_member(now, InterfaceId(*index), group, level);
+            let _counted_there = dvmrp.router.set_member(now, InterfaceId(*index), routed, level);
         }
     }
 
     /// The ports that want packets, by the trees of DVMRP.
     pub(super) fn wants_by_tree(&self, pair: Pair) -> Vec<(PortId, Level)> {
         let Some(dvmrp) = &self.dvmrp else { return Vec::new() };
-        let wants = dvmrp.wants(pair.source, pair.group).filter(|(index, _, has_dependents)| {
+        let Some((source, group)) = pair.v4() else { return Vec::new() };
+        let wants = dvmrp.wants(source, group).filter(|(index, _, has_dependents)| {
             // Trees know no sources of members: a member that chose others is no reason to forward.
             let querier = self.queriers.get(index);
-            let wanted = querier.and_then(|one| one.router.wanted(pair.group.into()));
-            *has_dependents || wanted.is_none_or(|wanted| wanted.receives(pair.source.into()))
+            let wanted = querier.and_then(|one| one.router.wanted(pair.group));
+            *has_dependents || wanted.is_none_or(|wanted| wanted.receives(pair.source))
         });
         wants.filter_map(|(index, level, _)| Some((self.ports.id(index)?, level))).collect()
     }
@@ -62,7 +63,7 @@ impl Driver {
         while let Some(event) = dvmrp.router.poll() {
             let (peer, said): (Peer, fn(Name, IpAddr) -> Event) = match event {
                 dvmrp::Event::ForwardingChanged { flow, .. } | dvmrp::Event::ForwardingEnded(flow) => {
-                    self.own.touch(flow.group);
+                    self.own.touch(flow.group.into());
                     flows.insert(flow);
                     continue;
                 }
@@ -90,16 +91,19 @@ impl Driver {
 
     fn follow(&mut self, kernel: &Routing, flows: &BTreeSet<Flow>, networks: &BTreeSet<Prefix>) {
         for Flow { source, group } in flows {
-            let pairs = self.flows.pairs(Some(*group));
-            pairs.into_iter().filter(|pair| source.contains(pair.source)).for_each(|pair| {
-                self.follow_tree(kernel, pair, false);
-            });
+            let pairs = self.flows.pairs(Some((*group).into()));
+            pairs
+                .into_iter()
+                .filter(|pair| pair.v4().is_some_and(|(from, _)| source.contains(from)))
+                .for_each(|pair| {
+                    self.follow_tree(kernel, pair, false);
+                });
         }
         if networks.is_empty() {
             return;
         }
         for pair in self.flows.pairs(None) {
-            if networks.iter().any(|network| network.contains(pair.source)) {
+            if pair.v4().is_some_and(|(source, _)| networks.iter().any(|network| network.contains(source))) {
                 self.follow_tree(kernel, pair, true);
             }
         }
@@ -108,8 +112,9 @@ impl Driver {
     /// An entry goes where its tree goes; if there is none, or it comes from elsewhere, it is to be asked again.
     fn follow_tree(&mut self, kernel: &Routing, pair: Pair, has_moved: bool) {
         let (Some(dvmrp), Some(entry)) = (&self.dvmrp, self.flows.get(pair)) else { return };
-        let origin = dvmrp.origin(pair.source).and_then(|index| self.ports.id(index));
-        let has_tree = dvmrp.has_tree(pair.source, pair.group);
+        let Some((source, group)) = pair.v4() else { return };
+        let origin = dvmrp.origin(source).and_then(|index| self.ports.id(index));
+        let has_tree = dvmrp.has_tree(source, group);
         if entry.is_placed && has_tree && origin == Some(entry.parent) {
             self.route(kernel, pair);
         } else if entry.is_placed || has_moved {

@@ -11,13 +11,13 @@ use std::sync::mpsc::Receiver;
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::EventFd;
-use outflow_kernel::thin::{Filter, FlowId};
+use outflow_kernel::thin::Filter;
 use outflow_media::Time;
 use tokio::sync::mpsc;
 
 use super::arrival::Arrival;
 use super::counts::{Count, Counters};
-use super::filtered::take_over;
+use super::filtered::{flow_id, take_over};
 use super::packet::{Head, Unfit, fragment, may_fragment};
 use super::table::{Entry, Table, Verdict};
 use super::thinning::{Output, thin};
@@ -190,9 +190,9 @@ impl Engine {
     /// User space goes on with what it has taken over.
     fn keep(&self, pair: Pair, entry: &mut Entry) {
         if entry.places.take().is_some()
-            && let Some(filter) = &self.filter
+            && let (Some(filter), Some(id)) = (&self.filter, flow_id(pair, entry.parent))
         {
-            filter.give(&flow_id(pair, entry.parent));
+            filter.give(&id);
         }
     }
 
@@ -200,8 +200,9 @@ impl Engine {
     fn take_over(&mut self, pair: Pair) {
         if let Some(filter) = &self.filter
             && let Some((parent, places, ways)) = self.table.take_over(pair)
+            && let Some(id) = flow_id(pair, parent)
         {
-            take_over(filter, &flow_id(pair, parent), &places, ways);
+            take_over(filter, &id, &places, ways);
         }
     }
 
@@ -355,10 +356,6 @@ impl Engine {
         }
         Ok(())
     }
-}
-
-fn flow_id(pair: Pair, ifindex: u32) -> FlowId {
-    FlowId { source: pair.source, group: pair.group, ifindex }
 }
 
 impl From<Unfit> for Count {

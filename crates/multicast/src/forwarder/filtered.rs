@@ -27,6 +27,12 @@ pub(super) struct Places(Vec<Option<Place>>);
 /// A way that is wanted: where it leads, at which level, and whether all went there before.
 pub(super) type Wanted = (u32, Level, bool);
 
+/// A flow as the kernel's filter has it, which knows those of IPv4.
+pub(super) fn flow_id(pair: Pair, ifindex: u32) -> Option<FlowId> {
+    let (source, group) = pair.v4()?;
+    Some(FlowId { source, group, ifindex })
+}
+
 /// What the kernel's filter is told; by the driver, before its table of multicast routing.
 #[derive(Debug)]
 pub(super) struct Filtered {
@@ -59,8 +65,7 @@ impl Filtered {
         wanted: &[Wanted],
         ethernet: impl Fn(u32) -> Option<Ethernet>,
     ) -> io::Result<Option<Places>> {
-        let Pair { group, source } = pair;
-        let id = FlowId { source, group, ifindex: parent };
+        let Some(id) = flow_id(pair, parent) else { return Ok(None) };
         let (_, places) = self.flows.entry(pair).or_insert_with(|| (id, Places::default()));
         if !wanted.is_empty() && wanted.len() <= WAYS_MAX && !self.filter.is_given(&id) {
             places.settle(|| self.filter.next_epoch(), wanted);

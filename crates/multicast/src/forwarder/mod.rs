@@ -10,6 +10,8 @@ mod engine;
 mod filtered;
 mod packet;
 mod table;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod thinning;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +26,7 @@ use outflow_kernel::thin::{Filter, Seat};
 use outflow_packet::Level;
 use outflow_packet::gmc::Described;
 use outflow_routing::membership;
+use outflow_routing::membership::Family;
 use tokio::sync::mpsc;
 
 pub(crate) use self::arrival::Arrival;
@@ -76,6 +79,7 @@ impl Drop for Running {
 #[derive(Debug)]
 pub(crate) struct Forwarder {
     clock: Clock,
+    family: Family,
     arrivals: mpsc::Sender<Arrival>,
     counters: Arc<Counters>,
     /// What thins in the kernel; or why nothing does.
@@ -90,14 +94,29 @@ pub(crate) struct Forwarder {
 
 impl Forwarder {
     /// One that forwards nothing yet, and where it will tell what comes.
-    pub(crate) fn new(clock: Clock, filter: Result<Arc<Filter>, String>) -> (Self, mpsc::Receiver<Arrival>) {
+    pub(crate) fn new(
+        clock: Clock,
+        family: Family,
+        filter: Result<Arc<Filter>, String>,
+    ) -> (Self, mpsc::Receiver<Arrival>) {
         let (arrivals, receiver) = mpsc::channel(ARRIVALS_MAX);
         let (counters, parents, flows) = (Arc::default(), BTreeMap::new(), BTreeMap::new());
-        let filtered = filter.map(Filtered::new);
-        (
-            Forwarder { clock, arrivals, counters, filtered, unseated: None, running: None, parents, flows },
-            receiver,
-        )
+        let filtered = match family {
+            Family::V4 => filter.map(Filtered::new),
+            Family::V6 => Err("the kernel's filter knows packets of IPv4".to_owned()),
+        };
+        let forwarder = Forwarder {
+            clock,
+            family,
+            arrivals,
+            counters,
+            filtered,
+            unseated: None,
+            running: None,
+            parents,
+            flows,
+        };
+        (forwarder, receiver)
     }
 
     fn running(&mut self) -> io::Result<&Running> {
@@ -129,7 +148,7 @@ impl Forwarder {
     }
 
     fn open(&mut self, interface: u32, is_ours: bool) -> io::Result<()> {
-        let tap = Arc::new(Tap::open(interface, is_ours)?);
+        let tap = Arc::new(Tap::open(self.family, interface, is_ours)?);
         let seat = if is_ours { None } else { self.sit(interface, &tap) };
         self.running()?.say(Command::Watch { interface, tap: Arc::clone(&tap), is_ours });
         self.parents.insert(interface, Parent { tap, is_ours, pairs: BTreeSet::new(), seat });

@@ -1,6 +1,6 @@
-//! What a router does to a packet of IPv4 that it forwards. No I/O.
+//! What a router does to a packet that it forwards. No I/O.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 use outflow_packet::gmc::Sent;
@@ -11,6 +11,8 @@ use crate::limits::MERGED_MAX;
 use crate::sys::Offload;
 
 const HEADER_BYTES: usize = 20;
+/// Of IPv6.
+const HEADER_BYTES_V6: usize = 40;
 const UDP_HEADER_BYTES: usize = 8;
 const UDP: u8 = 17;
 const DONT_FRAGMENT: u16 = 0x4000;
@@ -42,6 +44,10 @@ fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
+fn is_v6(packet: &[u8]) -> bool {
+    packet.first().is_some_and(|first| first >> 4 == 6)
+}
+
 /// Writes length and checksum of an IP header.
 fn finish_header(packet: &mut [u8], header_bytes: usize) {
     let total_bytes = packet.len() as u16;
@@ -56,8 +62,11 @@ fn put(bytes: &mut [u8], at: usize, word: u16) {
 }
 
 impl Head {
-    /// Reads the header, and checks what a router checks (RFC 1812 section 5.2.2).
+    /// Reads the header, and checks what a router checks (RFC 1812 section 5.2.2; RFC 8200 section 3).
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Unfit> {
+        if is_v6(bytes) {
+            return Head::parse_v6(bytes);
+        }
         let fixed = bytes.first_chunk::<HEADER_BYTES>().ok_or(Unfit::Malformed)?;
         let (header_bytes, total_bytes) = (usize::from(fixed[0] & 0xf) * 4, usize::from(word(fixed, 2)));
         let is_whole = fixed[0] >> 4 == 4
@@ -65,20 +74,42 @@ impl Head {
             && total_bytes <= bytes.len()
             && checksum(0, &bytes[..header_bytes]) == 0;
         let address = |at: usize| Ipv4Addr::new(fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]);
-        let pair = Pair { group: address(16), source: address(12) };
-        let source = pair.source;
+        let (group, source) = (address(16), address(12));
         let is_nobody = source.is_multicast() || source.is_broadcast() || source.is_loopback();
-        if !is_whole || !pair.group.is_multicast() || is_nobody || source.octets()[0] == 0 {
+        if !is_whole || !group.is_multicast() || is_nobody || source.octets()[0] == 0 {
             return Err(Unfit::Malformed);
         }
         if fixed[8] <= 1 {
             return Err(Unfit::Ttl);
         }
-        Ok(Head { pair, header_bytes, total_bytes })
+        Ok(Head { pair: Pair { group: group.into(), source: source.into() }, header_bytes, total_bytes })
     }
 
-    /// Lowers the TTL by one, and follows with the checksum (RFC 1624).
+    /// Packets from link-local addresses stay on their link (RFC 4291, section 2.5.6).
+    fn parse_v6(bytes: &[u8]) -> Result<Self, Unfit> {
+        let fixed = bytes.first_chunk::<HEADER_BYTES_V6>().ok_or(Unfit::Malformed)?;
+        let (header_bytes, total_bytes) = (HEADER_BYTES_V6, HEADER_BYTES_V6 + usize::from(word(fixed, 4)));
+        let (addresses, _) = fixed[8..].as_chunks::<16>();
+        let [source, group] = [addresses[0], addresses[1]].map(Ipv6Addr::from);
+        let is_nobody = source.is_multicast()
+            || source.is_loopback()
+            || source.is_unspecified()
+            || source.is_unicast_link_local();
+        if total_bytes > bytes.len() || !group.is_multicast() || is_nobody {
+            return Err(Unfit::Malformed);
+        }
+        if fixed[7] <= 1 {
+            return Err(Unfit::Ttl);
+        }
+        Ok(Head { pair: Pair { group: group.into(), source: source.into() }, header_bytes, total_bytes })
+    }
+
+    /// Lowers the TTL or hop limit by one, and follows with the checksum, which IPv4 has (RFC 1624).
     pub(crate) fn lower_ttl(bytes: &mut [u8]) {
+        if is_v6(bytes) {
+            bytes[7] -= 1;
+            return;
+        }
         let before = word(bytes, 8);
         bytes[8] -= 1;
         let sum = followed(word(bytes, 10), &[(before, word(bytes, 8))]);
@@ -111,7 +142,8 @@ impl Head {
     /// The datagrams that a merged one is of, each with `bytes` bytes but for the last.
     fn part(&self, packet: &[u8], bytes: usize, made: &mut Vec<u8>) -> Result<Vec<Range<usize>>, Unfit> {
         let payload = self.header_bytes + UDP_HEADER_BYTES;
-        if bytes == 0 || packet[9] != UDP || payload > self.total_bytes {
+        let protocol = packet[if self.is_v6() { 6 } else { 9 }];
+        if bytes == 0 || protocol != UDP || payload > self.total_bytes {
             return Err(Unfit::Merged);
         }
         let (header, payload) = packet[..self.total_bytes].split_at(payload);
@@ -124,18 +156,28 @@ impl Head {
             made.extend(header);
             made.extend(part);
             let packet = &mut made[start..];
-            put(packet, 4, id.wrapping_add(number));
-            finish_header(packet, self.header_bytes);
+            if self.is_v6() {
+                let length = (packet.len() - HEADER_BYTES_V6) as u16;
+                put(packet, 4, length);
+            } else {
+                put(packet, 4, id.wrapping_add(number));
+                finish_header(packet, self.header_bytes);
+            }
             self.finish_datagram(packet);
             start..made.len()
         });
         Ok(parts.collect())
     }
 
+    const fn is_v6(&self) -> bool {
+        self.pair.group.is_ipv6()
+    }
+
     /// Writes length and checksum of a datagram of UDP.
     fn finish_datagram(&self, packet: &mut [u8]) {
         let length = packet.len() - self.header_bytes;
-        let addresses = (12..20).step_by(2).map(|at| u32::from(word(packet, at))).sum::<u32>();
+        let addresses = if self.is_v6() { 8..40 } else { 12..20 };
+        let addresses = addresses.step_by(2).map(|at| u32::from(word(packet, at))).sum::<u32>();
         let datagram = &mut packet[self.header_bytes..];
         put(datagram, 4, length as u16);
         put(datagram, 6, 0);
@@ -155,6 +197,12 @@ fn followed(sum: u16, words: &[(u16, u16)]) -> u16 {
 
 /// The port that a packet with a whole datagram of UDP is for, and where its payload stands.
 pub(super) fn datagram(packet: &[u8]) -> Option<(u16, Range<usize>)> {
+    if is_v6(packet) {
+        // What has other headers before is forwarded as it is.
+        let payload = HEADER_BYTES_V6 + UDP_HEADER_BYTES;
+        let is_one = packet.len() >= payload && packet[6] == UDP;
+        return is_one.then(|| (word(packet, HEADER_BYTES_V6 + 2), payload..packet.len()));
+    }
     let header_bytes = usize::from(packet.first()? & 0xf) * 4;
     let payload = header_bytes + UDP_HEADER_BYTES;
     let is_whole = header_bytes >= HEADER_BYTES && packet.len() >= payload;
@@ -179,10 +227,13 @@ pub(super) fn renumber(packet: &mut [u8], rtp: usize, sent: Sent) {
     }
 }
 
-/// Whether a packet may be cut into fragments. Not all options go into all of these: a host that sends any
+/// Whether a packet may be cut into fragments: of IPv6 none. Not all options go into all of these: a host that sends any
 /// must not send long packets.
 pub(crate) fn may_fragment(packet: &[u8]) -> bool {
-    packet.len() > HEADER_BYTES && word(packet, 6) & DONT_FRAGMENT == 0 && packet[0] & 0xf == 5
+    !is_v6(packet)
+        && packet.len() > HEADER_BYTES
+        && word(packet, 6) & DONT_FRAGMENT == 0
+        && packet[0] & 0xf == 5
 }
 
 /// Makes fragments (RFC 791 section 3.2) of a packet that is longer than an interface allows, behind what is in
@@ -194,6 +245,9 @@ pub(crate) fn fragment(packet: &[u8], mtu: usize, made: &mut Vec<u8>) -> Result<
     }
     let flags = word(packet, 6);
     let (header, payload) = packet.split_at(HEADER_BYTES);
+    if usize::from(flags & OFFSET) * 8 + payload.len() > usize::from(u16::MAX) {
+        return Err(Unfit::Malformed);
+    }
     let last = payload.len().div_ceil(room) - 1;
     let parts = payload.chunks(room).enumerate().map(|(number, part)| {
         let start = made.len();
@@ -229,7 +283,7 @@ pub(super) mod tests {
     }
 
     fn pair() -> Pair {
-        Pair { group: GROUP.into(), source: Ipv4Addr::new(10, 0, 0, 9) }
+        Pair { group: GROUP.into(), source: [10, 0, 0, 9].into() }
     }
 
     pub(in super::super) fn is_good(packet: &[u8]) -> bool {
@@ -271,6 +325,73 @@ pub(super) mod tests {
         let mut wrong = good.clone();
         wrong[10] ^= 1;
         assert_eq!(Head::parse(&wrong), Err(Unfit::Malformed));
+    }
+
+    const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff1e, 0, 0, 0, 0, 0, 0, 1);
+    const SOURCE_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 9);
+
+    /// The same of IPv6.
+    pub(in super::super) fn datagram_v6(payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x60, 0, 0, 0, 0, 0, UDP, 8];
+        packet.extend(SOURCE_V6.octets().into_iter().chain(GROUP_V6.octets()));
+        packet.extend([0x13, 0x88, 0x13, 0x8c, 0, 0, 0, 0]);
+        packet.extend(payload);
+        let length = (packet.len() - HEADER_BYTES_V6) as u16;
+        put(&mut packet, 4, length);
+        head_v6(packet.len()).finish_datagram(&mut packet);
+        packet
+    }
+
+    fn head_v6(total_bytes: usize) -> Head {
+        let pair = Pair { group: GROUP_V6.into(), source: SOURCE_V6.into() };
+        Head { pair, header_bytes: HEADER_BYTES_V6, total_bytes }
+    }
+
+    fn is_good_v6(packet: &[u8]) -> bool {
+        let addresses = (8..40).step_by(2).map(|at| u32::from(word(packet, at))).sum::<u32>();
+        let others = addresses + u32::from(UDP) + (packet.len() - HEADER_BYTES_V6) as u32;
+        usize::from(word(packet, 4)) == packet.len() - HEADER_BYTES_V6
+            && checksum(others, &packet[HEADER_BYTES_V6..]) == 0
+    }
+
+    #[test]
+    fn packets_of_ipv6_have_a_hop_limit_and_no_fragments() {
+        let mut packet = datagram_v6(b"data");
+        assert!(is_good_v6(&packet));
+        assert_eq!(Head::parse(&[&packet[..], &[0; 9]].concat()), Ok(head_v6(packet.len())));
+        Head::lower_ttl(&mut packet);
+        assert!(packet[7] == 7 && is_good_v6(&packet));
+        assert_eq!(datagram(&packet), Some((5004, 48..52)));
+        assert_eq!(fragment(&packet, 1280, &mut Vec::new()), Err(Unfit::TooLong));
+        let spoiled = |at: usize, byte: u8| {
+            let mut packet = packet.clone();
+            packet[at] = byte;
+            Head::parse(&packet).err()
+        };
+        // Longer than it is; from a group, from a link, to no group.
+        for (at, byte) in [(5, 13), (8, 0xff), (8, 0xfe), (24, 0x20)] {
+            let expected = if (at, byte) == (8, 0xfe) { None } else { Some(Unfit::Malformed) };
+            assert_eq!(spoiled(at, byte), expected, "{at} {byte}");
+        }
+        let link_local = [&packet[..8], &[0xfe, 0x80], &packet[10..]].concat();
+        assert_eq!(Head::parse(&link_local), Err(Unfit::Malformed));
+        assert_eq!(spoiled(7, 1), Some(Unfit::Ttl));
+        assert_eq!(Head::parse(&packet[..39]), Err(Unfit::Malformed));
+        assert_eq!(datagram(&[&packet[..6], &[0], &packet[7..]].concat()), None, "other headers are before");
+    }
+
+    #[test]
+    fn a_merged_packet_of_ipv6_is_parted_again() {
+        let payload = (0..2500_u32).map(|byte| byte as u8).collect::<Vec<_>>();
+        let mut packet = datagram_v6(&payload);
+        let head = Head::parse(&packet).expect("a packet");
+        let offload = Offload { checksum: Some((40, 6)), merged: Some(1000) };
+        let mut made = Vec::new();
+        let parts = head.finish(&mut packet, offload, &mut made).expect("of a kind that is known");
+        let parts = parts.into_iter().map(|range| &made[range]).collect::<Vec<_>>();
+        assert!(parts.len() == 3 && parts.iter().all(|part| is_good_v6(part)));
+        let together = parts.iter().flat_map(|part| &part[48..]).copied().collect::<Vec<_>>();
+        assert_eq!(together, payload);
     }
 
     #[test]
@@ -328,5 +449,7 @@ pub(super) mod tests {
         let whole = datagram_to(&payload, DONT_FRAGMENT);
         assert_eq!(fragment(&whole, 1500, &mut made), Err(Unfit::TooLong));
         assert_eq!(fragment(&packet, 20, &mut made), Err(Unfit::TooLong));
+        let beyond_the_end = datagram_to(&payload, OFFSET);
+        assert_eq!(fragment(&beyond_the_end, 1500, &mut made), Err(Unfit::Malformed));
     }
 }

@@ -214,7 +214,8 @@ mod tests {
     const HERE: (u32, bool) = (7, true);
 
     fn pair(number: usize) -> Pair {
-        Pair { group: Ipv4Addr::new(239, 0, 0, 1), source: Ipv4Addr::from(0x0a00_0000 + number as u32) }
+        let source = Ipv4Addr::from(0x0a00_0000 + number as u32).into();
+        Pair { group: [239, 0, 0, 1].into(), source }
     }
 
     fn entry(parent: u32) -> (Entry, Arc<FlowCounter>) {

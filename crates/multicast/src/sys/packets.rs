@@ -5,40 +5,49 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
 use nix::sys::socket::{ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsockopt, sockopt};
 use outflow_privilege::Buffer;
+use outflow_routing::membership::Family;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::types::Value;
 use super::{Received, Watchable, filter};
 use crate::limits::{SENT_AT_ONCE, SOCKET_BUFFER_BYTES, TAP_BUFFER_BYTES};
 
-const ETH_P_IP: u16 = (libc::ETH_P_IP as u16).to_be();
+/// The protocol of a link that carries a family.
+const fn protocol(family: Family) -> u16 {
+    match family {
+        Family::V4 => (libc::ETH_P_IP as u16).to_be(),
+        Family::V6 => (libc::ETH_P_IPV6 as u16).to_be(),
+    }
+}
 
-/// Hears packets of IGMP on interfaces where the kernel's table does not bring them to a router.
+/// Hears packets of IGMP on interfaces where the kernel's table does not bring them to a router, and those of MLD, which
+/// the kernel gives to no program whole.
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: Socket,
+    family: Family,
 }
 
 impl Listener {
     /// One that hears nothing yet.
-    pub(crate) fn open() -> io::Result<Self> {
+    pub(crate) fn open(family: Family) -> io::Result<Self> {
         let socket = packet_socket(Type::DGRAM)?;
-        socket.attach_filter(&filter::igmp())?;
+        socket.attach_filter(&filter::membership(family))?;
         socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
-        Ok(Listener { socket })
+        Ok(Listener { socket, family })
     }
 
     /// Hears an interface, too: what is sent there to any group.
     pub(crate) fn add(&self, interface: u32) -> io::Result<()> {
         set(&self.socket, libc::PACKET_ADD_MEMBERSHIP, &all_groups(interface))?;
-        bind(&self.socket, 0)
+        bind(&self.socket, self.family, 0)
     }
 
     /// Whether an interface is to be asked for all groups no more. It may be gone already.
@@ -126,28 +135,29 @@ pub(crate) struct Ethernet {
 #[derive(Debug)]
 pub(crate) struct Tap {
     socket: Socket,
+    family: Family,
 }
 
 impl Tap {
     /// One of an interface: of all, or of those (source, group) that it is told then.
-    pub(crate) fn open(interface: u32, hears_all: bool) -> io::Result<Self> {
+    pub(crate) fn open(family: Family, interface: u32, hears_all: bool) -> io::Result<Self> {
         // Only raw ones tell what is left to do of a packet.
         let socket = packet_socket(Type::RAW)?;
         let pairs = (!hears_all).then_some(&[][..]);
-        socket.attach_filter(&filter::data(pairs))?;
+        socket.attach_filter(&filter::data(family, pairs))?;
         set(&socket, libc::PACKET_VNET_HDR, &1_i32)?;
         set(&socket, libc::PACKET_AUXDATA, &1_i32)?;
         setsockopt(&socket, sockopt::RcvBufForce, &TAP_BUFFER_BYTES)
             .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &TAP_BUFFER_BYTES))?;
         // If this may not, the helper may; else it stays as it is.
         let _ = outflow_privilege::enlarge(socket.as_fd(), Buffer::Receive, TAP_BUFFER_BYTES);
-        bind(&socket, interface)?;
-        Ok(Tap { socket })
+        bind(&socket, family, interface)?;
+        Ok(Tap { socket, family })
     }
 
     /// Hears only these sources to these groups from now on.
-    pub(crate) fn hear(&self, pairs: &[(Ipv4Addr, Ipv4Addr)]) -> io::Result<()> {
-        self.socket.attach_filter(&filter::data(Some(pairs)))
+    pub(crate) fn hear(&self, pairs: &[(IpAddr, IpAddr)]) -> io::Result<()> {
+        self.socket.attach_filter(&filter::data(self.family, Some(pairs)))
     }
 
     /// Hears from now on what a program of the extended BPF takes.
@@ -275,7 +285,7 @@ impl Sender {
     }
 
     /// Sends the first of these, each by the interface of this index, and says how many: at most
-    /// [`SENT_AT_ONCE`]. Packets are of IPv4, and to groups.
+    /// [`SENT_AT_ONCE`]. Packets are to groups.
     ///
     /// # Errors
     ///
@@ -334,9 +344,15 @@ fn ask(socket: &Socket, interface: u32, what: libc::Ioctl) -> io::Result<libc::i
     if answered < 0 { Err(io::Error::last_os_error()) } else { Ok(request) }
 }
 
-/// The group that a packet of IPv4 is for.
-fn group_of(packet: &[u8]) -> [u8; 4] {
-    packet.get(16..20).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default()
+/// The group that a packet is for.
+fn group_of(packet: &[u8]) -> IpAddr {
+    let is_v6 = packet.first().is_some_and(|first| first >> 4 == 6);
+    if is_v6 {
+        let group: Option<[u8; 16]> = packet.get(24..40).and_then(|bytes| bytes.try_into().ok());
+        return group.map_or(Ipv6Addr::UNSPECIFIED.into(), IpAddr::from);
+    }
+    let group: Option<[u8; 4]> = packet.get(16..20).and_then(|bytes| bytes.try_into().ok());
+    group.unwrap_or_default().into()
 }
 
 fn header(part: &mut libc::iovec, control: Option<&mut MaybeUninit<Control>>) -> libc::mmsghdr {
@@ -351,17 +367,26 @@ fn header(part: &mut libc::iovec, control: Option<&mut MaybeUninit<Control>>) ->
     message
 }
 
-/// An interface, and the address of a group on its link (RFC 1112 section 6.4).
-fn link_address(interface: u32, group: [u8; 4]) -> libc::sockaddr_ll {
-    let [_, second, third, fourth] = group;
+/// An interface, and the address of a group on its link (RFC 1112, section 6.4; RFC 2464, section 7).
+fn link_address(interface: u32, group: IpAddr) -> libc::sockaddr_ll {
+    let address = match group {
+        IpAddr::V4(group) => {
+            let [_, second, third, fourth] = group.octets();
+            [0x01, 0x00, 0x5e, second & 0x7f, third, fourth, 0, 0]
+        }
+        IpAddr::V6(group) => {
+            let [.., a, b, c, d] = group.octets();
+            [0x33, 0x33, a, b, c, d, 0, 0]
+        }
+    };
     libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as libc::c_ushort,
-        sll_protocol: ETH_P_IP,
+        sll_protocol: protocol(Family::of(group)),
         sll_ifindex: interface.cast_signed(),
         sll_hatype: 0,
         sll_pkttype: 0,
         sll_halen: 6,
-        sll_addr: [0x01, 0x00, 0x5e, second & 0x7f, third, fourth, 0, 0],
+        sll_addr: address,
     }
 }
 
@@ -370,9 +395,9 @@ fn packet_socket(kind: Type) -> io::Result<Socket> {
     Socket::new(Domain::PACKET, kind.nonblocking().cloexec(), Some(Protocol::from(0)))
 }
 
-/// Hears packets of IPv4 on an interface; on all for 0.
-fn bind(socket: &Socket, interface: u32) -> io::Result<()> {
-    let place = link_address(interface, [0; 4]);
+/// Hears packets of a family on an interface; on all for 0.
+fn bind(socket: &Socket, family: Family, interface: u32) -> io::Result<()> {
+    let place = link_address(interface, family.all_nodes());
     let length = size_of_val(&place) as libc::socklen_t;
     // SAFETY: the kernel reads `length` bytes of `place`, which it has, and keeps no pointer.
     let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const place).cast(), length) };

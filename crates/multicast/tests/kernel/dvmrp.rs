@@ -91,7 +91,7 @@ pub(crate) fn came_in(namespace: &Namespace, device: &str) -> u64 {
 /// ```
 pub(crate) struct Line {
     pub(crate) source: Namespace,
-    routers: [Namespace; 3],
+    pub(crate) routers: [Namespace; 3],
     host: Namespace,
 }
 
@@ -283,8 +283,9 @@ fn what_the_relay_sends_is_wanted_while_neighbours_lead_to_members() {
     assert_eq!(ends.copies(&socket, 200), [1; 200]);
     drop(socket);
     a.wait_until("it is pruned again", |snapshot| !sends_if_wanted(&ends.from, snapshot));
-    let receives =
-        |level| b.runtime.block_on(b.multicast.set_received([(GROUP, level)].into())).expect("it runs");
+    let receives = |level| {
+        b.runtime.block_on(b.multicast.set_received([(GROUP.into(), level)].into())).expect("it runs")
+    };
     let low = Level::new(3).expect("a level");
     receives(low);
     let at_low = OwnFlow { by: vec![("ab".into(), low)], ..flow.clone() };

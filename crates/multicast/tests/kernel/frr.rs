@@ -172,7 +172,7 @@ fn what_hosts_want_is_joined_at_a_pim_domain() {
     at_edge.wait("a member", is_member);
     sent_until_received(&from, &socket);
     let flow = relay.snapshot().flows.first().cloned().expect("data came in");
-    assert_eq!((flow.source, flow.group, &*flow.from), (SOURCE, GROUP, "wan"));
+    assert_eq!((flow.source, flow.group, &*flow.from), (SOURCE.into(), GROUP.into(), "wan"));
     drop(socket);
     at_edge.wait("no member", |frr| !is_member(frr));
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use outflow_media::Time;
 use outflow_multicast::sys::Routing;
 use outflow_multicast::{Event, Interface, Relayed};
-use outflow_routing::membership::{Host, HostSettings, Interest, Level, Mode};
+use outflow_routing::membership::{Family, Host, HostSettings, Interest, Level, Mode};
 
 use crate::net::{Namespace, is_skipped, link};
 use crate::relay::{PATIENCE, Relay};
@@ -192,13 +192,13 @@ fn data_goes_where_it_is_wanted_at_its_best_and_nowhere_else() {
 }
 
 /// Reports without levels that a host joins the group, or leaves it.
-fn plain_reports(interface: &Interface, wishes: &[Interest<'_>]) -> Vec<(Ipv4Addr, Vec<u8>)> {
+fn plain_reports(interface: &Interface, wishes: &[Interest<'_>]) -> Vec<(IpAddr, Vec<u8>)> {
     let settings = HostSettings { says_levels: false, ..HostSettings::new(interface.link(), 1) };
     let mut members = Host::new(Time::ZERO, settings);
     let (mut reports, mut packet) = (Vec::new(), Vec::new());
     for wish in wishes {
         members.set(Time::ZERO, GROUP.into(), *wish).expect("a group");
-        while let Some(IpAddr::V4(to)) = members.poll_transmit(&mut packet) {
+        while let Some(to) = members.poll_transmit(&mut packet) {
             reports.push((to, packet.clone()));
         }
     }
@@ -211,12 +211,17 @@ fn what_a_host_reported_before_it_said_a_level_is_read_before() {
         return;
     }
     let (router, host, relay) = one_host();
-    let open = || (Interface::find("eth0").expect("an interface"), Routing::open(None).expect("its table"));
+    let open = || {
+        (
+            Interface::find(Family::V4, "eth0").expect("an interface"),
+            Routing::open(Family::V4, None).expect("its table"),
+        )
+    };
     let (interface, kernel) = host.run(open);
     let all = Interest::all(Level::BEST);
     let reports = plain_reports(&interface, &[all, Interest::nothing(), all]);
     let (here, index) = (interface.address, interface.index);
-    let send = move |(to, bytes): &(Ipv4Addr, Vec<u8>)| kernel.send(bytes, *to, index).expect("a way out");
+    let send = move |(to, bytes): &(IpAddr, Vec<u8>)| kernel.send(bytes, *to, index).expect("a way out");
     send(&reports[0]);
     relay.wait("join", is_wanted);
     let before = relay.snapshot().counts.packets;
@@ -229,7 +234,7 @@ fn what_a_host_reported_before_it_said_a_level_is_read_before() {
             send(report);
             wire.wait("a report", |packet| packet.code == REPORT_V3 && packet.source == here);
         }
-        multicast.say_level(here, GROUP, level).await
+        multicast.say_level(here, GROUP.into(), level).await
     });
     let said = relay.runtime.block_on(said).expect("no panic").expect("it is a member");
     assert_eq!(said.best, level);
@@ -247,12 +252,12 @@ pub(crate) fn device_packets(host: &Namespace) -> u64 {
 /// Reports the group with a level, as our own hosts do.
 pub(crate) fn say_level(host: &Namespace, level: Level) {
     host.run(|| {
-        let interface = Interface::find("eth0").expect("an interface");
-        let kernel = Routing::open(None).expect("the table is free");
+        let interface = Interface::find(Family::V4, "eth0").expect("an interface");
+        let kernel = Routing::open(Family::V4, None).expect("the table is free");
         let mut members = Host::new(Time::ZERO, HostSettings::new(interface.link(), 1));
         members.set(Time::ZERO, GROUP.into(), Interest::all(level)).expect("a group");
         let mut packet = Vec::new();
-        while let Some(IpAddr::V4(to)) = members.poll_transmit(&mut packet) {
+        while let Some(to) = members.poll_transmit(&mut packet) {
             kernel.send(&packet, to, interface.index).expect("a way out");
         }
     });

@@ -7,6 +7,7 @@ mod dvmrp;
 mod frr;
 mod further;
 mod hosts;
+mod mld;
 mod mrouted;
 mod net;
 mod peers;

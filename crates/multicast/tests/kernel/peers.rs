@@ -118,7 +118,7 @@ fn ours_joins_at_igmpproxy_above() {
     let bottom = Relay::start(&chain.bottom, &["lan"], Some("wan"));
     chain.reaches_the_host();
     let flow = bottom.snapshot().flows.first().cloned().expect("data came in");
-    assert_eq!((flow.source, flow.group, &*flow.from), (SOURCE, GROUP, "wan"));
+    assert_eq!((flow.source, flow.group, &*flow.from), (SOURCE.into(), GROUP.into(), "wan"));
 }
 
 #[test]
@@ -145,5 +145,5 @@ fn ours_gets_from_smcroute_above_what_it_joins() {
     let bottom = Relay::start(&chain.bottom, &["lan"], Some("wan"));
     chain.reaches_the_host();
     let flow = bottom.snapshot().flows.first().cloned().expect("data came in");
-    assert_eq!((flow.source, flow.group, &*flow.from), (SOURCE, GROUP, "wan"));
+    assert_eq!((flow.source, flow.group, &*flow.from), (SOURCE.into(), GROUP.into(), "wan"));
 }

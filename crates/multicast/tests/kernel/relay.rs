@@ -9,7 +9,7 @@ use nix::sched::{CloneFlags, setns};
 use outflow_multicast::{
     Downstream, Event, Interface, Multicast, Neighbours, Options, Relayed, Snapshot, open_filter,
 };
-use outflow_routing::membership::Version;
+use outflow_routing::membership::{Family, Version};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
@@ -41,6 +41,21 @@ impl Relay {
         Self::start_with((Version::V3, Thins::Kernel), namespace, (names, &[]), proxy)
     }
 
+    /// The same of IPv6.
+    pub(crate) fn start_v6(namespace: &Namespace, names: &[&str], proxy: Option<&str>) -> Self {
+        Self::start_v6_as(Version::V3, namespace, names, proxy)
+    }
+
+    /// The same, asking by MLDv1 if it is to be the version before the last.
+    pub(crate) fn start_v6_as(
+        version: Version,
+        namespace: &Namespace,
+        names: &[&str],
+        proxy: Option<&str>,
+    ) -> Self {
+        Self::start_of(Family::V6, (version, Thins::Kernel), namespace, (names, &[]), proxy)
+    }
+
     /// The same, asking in this version.
     pub(crate) fn start_as(
         version: Version,
@@ -62,6 +77,16 @@ impl Relay {
     }
 
     fn start_with(
+        how: (Version, Thins),
+        namespace: &Namespace,
+        names: (&[&str], &[&str]),
+        proxy: Option<&str>,
+    ) -> Self {
+        Self::start_of(Family::V4, how, namespace, names, proxy)
+    }
+
+    fn start_of(
+        family: Family,
         (version, thins): (Version, Thins),
         namespace: &Namespace,
         (hosts, neighbours): (&[&str], &[&str]),
@@ -83,8 +108,8 @@ impl Relay {
                     Thins::User => Err("not asked for".to_owned()),
                 };
                 let (multicast, mut events) =
-                    Multicast::start(Options::default(), filter).expect("privileges");
-                set_up(version, &multicast, (&hosts, &neighbours), proxy.as_deref()).await;
+                    Multicast::start(Options { family, ..Options::default() }, filter).expect("privileges");
+                set_up((family, version), &multicast, (&hosts, &neighbours), proxy.as_deref()).await;
                 ready.send((multicast, Handle::current())).expect("somebody waits");
                 let forward = async {
                     while let Some(event) = events.recv().await {
@@ -100,7 +125,7 @@ impl Relay {
 
     /// Adds an interface with hosts.
     pub(crate) fn add(&self, namespace: &Namespace, name: &str) {
-        let interface = namespace.run(|| Interface::find(name)).expect("an interface");
+        let interface = namespace.run(|| Interface::find(Family::V4, name)).expect("an interface");
         let added = self.runtime.block_on(self.multicast.add(Downstream::new(interface)));
         added.expect("room for it");
     }
@@ -119,7 +144,7 @@ impl Relay {
 
     /// Says what of a group the relay sends itself.
     pub(crate) fn send(&self, group: Ipv4Addr, relayed: Relayed) {
-        let groups = [(group, relayed)].into();
+        let groups = [(group.into(), relayed)].into();
         self.runtime.block_on(self.multicast.set_relayed(groups)).expect("it runs");
     }
 
@@ -148,13 +173,13 @@ impl Relay {
 }
 
 async fn set_up(
-    version: Version,
+    (family, version): (Family, Version),
     multicast: &Multicast,
     (hosts, neighbours): (&[String], &[String]),
     proxy: Option<&str>,
 ) {
     for name in hosts {
-        let mut downstream = Downstream::new(Interface::find(name).expect("an interface"));
+        let mut downstream = Downstream::new(Interface::find(family, name).expect("an interface"));
         downstream.settings.version = version;
         downstream.settings.query_interval = Duration::from_secs(2);
         downstream.settings.query_response = Duration::from_secs(1);
@@ -162,11 +187,11 @@ async fn set_up(
         assert_eq!(multicast.add(downstream).await.expect("room for it"), []);
     }
     for name in neighbours {
-        let interface = Interface::find(name).expect("an interface");
+        let interface = Interface::find(family, name).expect("an interface");
         assert_eq!(multicast.add_neighbours(Neighbours::new(interface)).await.expect("room for it"), []);
     }
     if let Some(name) = proxy {
-        let interface = Interface::find(name).expect("an interface");
+        let interface = Interface::find(family, name).expect("an interface");
         multicast.set_upstream(Some(interface)).await.expect("room for it");
     }
 }

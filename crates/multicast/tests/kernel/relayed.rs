@@ -1,10 +1,10 @@
 //! Groups that the relay sends itself, and those that it does not.
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 use outflow_multicast::{Error, Event, Interface, Relayed};
-use outflow_routing::membership::Level;
+use outflow_routing::membership::{Family, Level};
 
 use crate::hosts::{GROUP, PORT, SOURCE, is_wanted, member, say_level, sender, sent_until_received};
 use crate::net::{Namespace, is_skipped, link};
@@ -110,8 +110,8 @@ fn an_interface_that_is_down_is_none_to_use() {
         return;
     }
     let (router, _hosts) = two_hosts();
-    let find = || router.run(|| Interface::find("out0"));
-    assert!(find().is_ok_and(|found| found.is_own(Ipv4Addr::new(10, 2, 0, 1))));
+    let find = || router.run(|| Interface::find(Family::V4, "out0"));
+    assert!(find().is_ok_and(|found| found.is_own(IpAddr::from([10, 2, 0, 1]))));
     router.ip(&["link", "set", "out0", "down"]);
     assert!(matches!(find(), Err(Error::Down(name)) if name == "out0"));
     router.ip(&["link", "delete", "out0"]);

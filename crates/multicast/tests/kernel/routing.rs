@@ -1,10 +1,12 @@
 //! The raw socket alone.
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use outflow_multicast::sys::{Routing, Upcall, UpcallKind, Vifs};
 use outflow_multicast::{Error, Interface};
+
+use outflow_routing::membership::Family;
 
 use crate::net::{Namespace, is_skipped, link};
 
@@ -17,7 +19,7 @@ fn next_upcall(routing: &Routing) -> Upcall {
     while Instant::now() < end {
         match routing.receive(&mut buffer) {
             Ok(received) => {
-                if let Some(Some(upcall)) = Upcall::parse(&buffer[..received.length]) {
+                if let Some(Some(upcall)) = Upcall::parse(Family::V4, &buffer[..received.length]) {
                     return upcall;
                 }
             }
@@ -34,12 +36,15 @@ fn a_table_is_one_program_s_and_free_again_after_it() {
     }
     let router = Namespace::new("router");
     router.run(|| {
-        let first = Routing::open(None).expect("the table is free");
-        assert!(matches!(Routing::open(None), Err(Error::Taken)));
-        drop(Routing::open(Some(7)).expect("another table"));
-        assert!(matches!(Routing::open(Some(2_000_000_000)), Err(Error::TableNumber(2_000_000_000))));
+        let first = Routing::open(Family::V4, None).expect("the table is free");
+        assert!(matches!(Routing::open(Family::V4, None), Err(Error::Taken(Family::V4))));
+        drop(Routing::open(Family::V4, Some(7)).expect("another table"));
+        assert!(matches!(
+            Routing::open(Family::V4, Some(2_000_000_000)),
+            Err(Error::TableNumber(2_000_000_000))
+        ));
         drop(first);
-        drop(Routing::open(None).expect("the table is free again"));
+        drop(Routing::open(Family::V4, None).expect("the table is free again"));
     });
 }
 
@@ -55,11 +60,12 @@ fn interfaces_without_addresses_and_others_are_told_apart() {
     router.ip(&["link", "set", "two", "up"]);
     router.sysctl("net.ipv4.conf.two.rp_filter", "1");
     router.run(|| {
-        assert!(matches!(Interface::find("none"), Err(Error::NoInterface(_))));
-        assert!(matches!(Interface::find("bare"), Err(Error::NoAddress(_))));
-        let two = Interface::find("two").expect("it has addresses");
-        assert_eq!(two.address, Ipv4Addr::new(10, 3, 0, 1));
-        assert!(two.is_of_link(Ipv4Addr::new(10, 4, 9, 9)) && !two.is_of_link(Ipv4Addr::new(10, 3, 1, 1)));
+        assert!(matches!(Interface::find(Family::V4, "none"), Err(Error::NoInterface(_))));
+        assert!(matches!(Interface::find(Family::V4, "bare"), Err(Error::NoAddress { .. })));
+        let two = Interface::find(Family::V4, "two").expect("it has addresses");
+        let address = |bytes: [u8; 4]| IpAddr::from(bytes);
+        assert_eq!(two.address, address([10, 3, 0, 1]));
+        assert!(two.is_of_link(address([10, 4, 9, 9])) && !two.is_of_link(address([10, 3, 1, 1])));
         assert!(two.warnings()[0].to_string().contains("net.ipv4.conf.two.rp_filter"));
     });
 }
@@ -74,9 +80,11 @@ fn data_without_an_entry_is_asked_about_and_forwarded_with_one() {
     link(&source, ("eth0", "10.1.0.2"), &router, ("in0", "10.1.0.1"));
     link(&receiver, ("eth0", "10.2.0.2"), &router, ("out0", "10.2.0.1"));
     let routing = router.run(|| {
-        let routing = Routing::open(None).expect("the table is free");
+        let routing = Routing::open(Family::V4, None).expect("the table is free");
         for (vif, name) in [(0, "in0"), (3, "out0")] {
-            routing.add_vif(vif, Interface::find(name).expect("it is there").index).expect("room for it");
+            routing
+                .add_vif(vif, Interface::find(Family::V4, name).expect("it is there").index)
+                .expect("room for it");
         }
         routing
     });
@@ -91,23 +99,24 @@ fn data_without_an_entry_is_asked_about_and_forwarded_with_one() {
     source.ip(&["route", "add", "224.0.0.0/4", "dev", "eth0"]);
     sender.send_to(b"one", (GROUP, 5004)).expect("a way out");
     let upcall = next_upcall(&routing);
-    assert_eq!(upcall, Upcall { kind: UpcallKind::NoCache, vif: 0, source: SOURCE, group: GROUP });
+    let (from, to) = (IpAddr::V4(SOURCE), IpAddr::V4(GROUP));
+    assert_eq!(upcall, Upcall { kind: UpcallKind::NoCache, vif: 0, source: from, group: to });
     let mut outputs = Vifs::default();
     outputs.insert(3);
     assert_eq!(
-        routing.set_flow(SOURCE, GROUP, 32, outputs).map_err(|error| error.raw_os_error()),
+        routing.set_flow(from, to, 32, outputs).map_err(|error| error.raw_os_error()),
         Err(Some(23)),
         "no such parent: ENFILE"
     );
-    routing.set_flow(SOURCE, GROUP, 0, outputs).expect("an entry");
+    routing.set_flow(from, to, 0, outputs).expect("an entry");
     let mut buffer = [0; 100];
     assert_eq!(socket.recv(&mut buffer).expect("the packet that waited"), 3);
     sender.send_to(b"three", (GROUP, 5004)).expect("a way out");
     assert_eq!(socket.recv(&mut buffer).expect("another one"), 5);
-    let counts = routing.flow_counts(SOURCE, GROUP).expect("an entry");
+    let counts = routing.flow_counts(from, to).expect("an entry");
     assert_eq!((counts.packets, counts.wrong_interface), (2, 0));
-    routing.remove_flow(SOURCE, GROUP, 0).expect("an entry");
-    assert!(routing.flow_counts(SOURCE, GROUP).is_err());
+    routing.remove_flow(from, to, 0).expect("an entry");
+    assert!(routing.flow_counts(from, to).is_err());
     routing.remove_vif(3).expect("an interface");
     assert!(routing.remove_vif(3).is_err());
 }

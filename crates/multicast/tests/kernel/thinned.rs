@@ -1,6 +1,6 @@
 //! Packets that say their layer, forwarded where it is wanted.
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use outflow_multicast::{Counts, Event, Flow, Name, Snapshot};
@@ -14,21 +14,22 @@ use crate::net::{Namespace, is_skipped, lacks_filter, link};
 use crate::relay::{Relay, Thins};
 
 /// Layers of the frames of a group of pictures, the first a key frame.
-const LAYERS: [u8; 4] = [0, 2, 1, 2];
+pub(crate) const LAYERS: [u8; 4] = [0, 2, 1, 2];
 
-fn level(number: u8) -> Level {
+pub(crate) fn level(number: u8) -> Level {
     Level::new(number).expect("not zero")
 }
 
 /// A source whose frames are of one packet.
-struct Layered<'a> {
-    from: &'a UdpSocket,
-    sequence: u16,
+pub(crate) struct Layered<'a> {
+    pub(crate) from: &'a UdpSocket,
+    pub(crate) to: SocketAddr,
+    pub(crate) sequence: u16,
 }
 
 impl Layered<'_> {
     /// Sends a number of groups of pictures.
-    fn send(&mut self, groups: usize) {
+    pub(crate) fn send(&mut self, groups: usize) {
         for layer in LAYERS.into_iter().cycle().take(groups * LAYERS.len()) {
             let (payload_type, timestamp, ssrc) = (96, u32::from(self.sequence) * 3600, 5);
             let header =
@@ -45,7 +46,7 @@ impl Layered<'_> {
                 ends: None,
             };
             let packet = mark.write(&header, b"media").expect("it has a place");
-            self.from.send_to(&packet, (GROUP, PORT)).expect("a way out");
+            self.from.send_to(&packet, self.to).expect("a way out");
             self.sequence = self.sequence.wrapping_add(1);
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -53,7 +54,7 @@ impl Layered<'_> {
 }
 
 /// Numbers and layers of the packets that come until there are `count`, and a while longer.
-fn come(at: &UdpSocket, count: usize) -> (Vec<u16>, Vec<u8>) {
+pub(crate) fn come(at: &UdpSocket, count: usize) -> (Vec<u16>, Vec<u8>) {
     let (mut numbers, mut layers, mut buffer) = (Vec::new(), Vec::new(), [0; 200]);
     let mut end = Instant::now() + Duration::from_secs(5);
     while Instant::now() < end {
@@ -72,7 +73,7 @@ fn come(at: &UdpSocket, count: usize) -> (Vec<u16>, Vec<u8>) {
     (numbers, layers)
 }
 
-fn is_without_gap(numbers: &[u16]) -> bool {
+pub(crate) fn is_without_gap(numbers: &[u16]) -> bool {
     numbers.windows(2).all(|pair| pair[1] == pair[0].wrapping_add(1))
 }
 
@@ -126,7 +127,7 @@ impl Fork {
     pub(crate) fn say(&self, host: usize, number: u8) -> Flow {
         let (at, wanted) = (("out0", "out1"), level(number));
         let device = if host == 0 { at.0 } else { at.1 };
-        let said = self.relay.multicast.say_level(HOSTS[host], GROUP, wanted);
+        let said = self.relay.multicast.say_level(HOSTS[host].into(), GROUP.into(), wanted);
         self.relay.runtime.block_on(said).expect("a member");
         let is_at = |(name, level): &(Name, Level)| **name == *device && *level == wanted;
         let is_it = |event: &Event| matches!(event, Event::Flow(flow) if flow.thinned.iter().any(is_at));
@@ -162,7 +163,7 @@ fn each_host_gets_the_layers_that_it_wants(thins: Thins) -> Counts {
     let [at_a, at_b] = fork.members(&from);
     let flow = fork.say(1, 2);
     assert_eq!(flow.by_kernel, ["out0".into()], "what is wanted at its best stays the kernel's");
-    let mut layered = Layered { from: &from, sequence: 65_500 };
+    let mut layered = Layered { from: &from, to: (GROUP, PORT).into(), sequence: 65_500 };
     layered.send(20);
     let (numbers, layers) = come(&at_a, 80);
     assert_eq!((numbers.len(), is_without_gap(&numbers)), (80, true));
@@ -190,11 +191,11 @@ fn over_three_routers_each_link_carries_the_best_that_is_wanted_behind_it() {
     let ends = Ends::new(&line.source);
     let socket = line.member();
     sent_until_received(&ends.from, &socket);
-    let mut layered = Layered { from: &ends.from, sequence: 1 };
+    let mut layered = Layered { from: &ends.from, to: (GROUP, PORT).into(), sequence: 1 };
     let mut received = Vec::new();
     for (number, expected) in [(3, vec![0]), (2, vec![0, 1]), (1, LAYERS.to_vec()), (3, vec![0])] {
         let host = Ipv4Addr::new(10, 4, 0, 2);
-        let said = relays[2].multicast.say_level(host, GROUP, level(number));
+        let said = relays[2].multicast.say_level(host.into(), GROUP.into(), level(number));
         relays[2].runtime.block_on(said).expect("a member");
         for (relay, device) in relays.iter().zip(["ab", "bc", "lan"]) {
             relay.wait_until("by its level", |snapshot| {

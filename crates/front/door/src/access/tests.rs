@@ -2,7 +2,8 @@ use futures_util::FutureExt as _;
 
 use super::*;
 use crate::limits::{FORGIVEN_EVERY, WRONG_TOKENS};
-use outflow_config::{Network, StreamPattern, Text as _, TokenHash, TokenRight};
+use outflow_config::{StreamPattern, Text as _, TokenHash, TokenRight};
+use outflow_media::Network;
 use sha2::Digest as _;
 
 const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));

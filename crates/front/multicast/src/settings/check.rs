@@ -1,12 +1,12 @@
 //! Whether what the configuration says of multicast is possible.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use outflow_config::Step::{Index, Key};
 use outflow_config::{Check, Datagrams, Section, SinkProtocol, SourceUrl, Written, out_of};
 
-use super::{GroupUrl, Multicast, group};
+use super::{GroupUrl, Mld, Multicast, group};
 use crate::limits::{
     DVMRP_METRIC, MULTICAST_INTERFACES_MAX, MULTICAST_SOURCES_MAX, MULTICAST_TABLE, QUERY_INTERVAL,
     QUERY_RESPONSE, ROBUSTNESS,
@@ -72,7 +72,7 @@ fn numbers(check: &mut Check<'_, '_, '_>, multicast: &Multicast) {
         ("query_interval", time(multicast.query_interval, &QUERY_INTERVAL)),
         ("query_response", time(multicast.query_response, &QUERY_RESPONSE)),
         ("last_member_interval", time(multicast.last_member_interval, &QUERY_RESPONSE)),
-        ("sources", number(multicast.sources.0.len(), &(0..=MULTICAST_SOURCES_MAX))),
+        ("sources", number(multicast.sources.len(), &(0..=MULTICAST_SOURCES_MAX))),
     ];
     for (key, invalid) in found.into_iter().filter_map(|(key, invalid)| Some((key, invalid?))) {
         check.add(&[Key("multicast"), Key(key)], invalid.what, invalid.help);
@@ -86,7 +86,7 @@ fn numbers(check: &mut Check<'_, '_, '_>, multicast: &Multicast) {
 
 /// A host that joins a group is sent all that is sent to it, whatever the port.
 fn groups(check: &mut Check<'_, '_, '_>, multicast: &Multicast) {
-    let mut taken: BTreeMap<Ipv4Addr, &str> = BTreeMap::new();
+    let mut taken: BTreeMap<IpAddr, &str> = BTreeMap::new();
     for (name, stream) in &check.config().streams {
         let Some(group) = group(stream) else { continue };
         let path = [Key("streams"), Key(name), Key("group")];
@@ -94,14 +94,20 @@ fn groups(check: &mut Check<'_, '_, '_>, multicast: &Multicast) {
             let help = "add [multicast] interfaces = [\"eth1\"], or leave group out";
             check.add(&path, "no interface has hosts that could join it".to_owned(), help);
         }
-        if let Some(other) = taken.insert(*group.to.ip(), name) {
+        if let Some(other) = taken.insert(group.to.ip(), name) {
             let what = format!("streams '{other}' and '{name}' have one group, {}", group.to.ip());
             let help = "give each a group of its own: a host that joins one is sent all that goes there";
             check.add(&path, what, help);
         }
         group_of_sinks(check, name, &group);
         group_of_sources(check, name, &group);
-        outflow_front_groups::check_taken(check, name, *group.to.ip());
+        if let IpAddr::V4(ip) = group.to.ip() {
+            outflow_front_groups::check_taken(check, name, ip);
+        }
+        if group.to.is_ipv6() && multicast.mld == Mld::Off {
+            let help = "leave mld = \"off\" out, or choose a group of IPv4";
+            check.add(&path, "hosts join no groups of IPv6".to_owned(), help);
+        }
     }
 }
 
@@ -109,7 +115,7 @@ fn groups(check: &mut Check<'_, '_, '_>, multicast: &Multicast) {
 fn group_of_sinks(check: &mut Check<'_, '_, '_>, name: &str, group: &GroupUrl) {
     for (index, sink) in check.config().sinks.iter().enumerate() {
         let ip = sink.to.datagrams().map(|sink| sink.to.ip());
-        if ip == Some(IpAddr::V4(*group.to.ip())) {
+        if ip == Some(group.to.ip()) {
             let what = format!("{} is the group of stream '{name}', for hosts that join it", group.to.ip());
             let help = "leave this sink out, or choose another group";
             check.add(&[Key("sinks"), Index(index), Key("to")], what, help);
@@ -120,7 +126,7 @@ fn group_of_sinks(check: &mut Check<'_, '_, '_>, name: &str, group: &GroupUrl) {
 /// What comes in as one group and is another stream's is that stream's alone.
 fn group_of_sources(check: &mut Check<'_, '_, '_>, name: &str, group: &GroupUrl) {
     for (other, stream) in check.config().streams.iter().filter(|(other, _)| *other != name) {
-        if stream.source.udp().is_some_and(|source| source.at.ip() == IpAddr::V4(*group.to.ip())) {
+        if stream.source.udp().is_some_and(|source| source.at.ip() == group.to.ip()) {
             let what = format!("stream '{other}' comes in as {}, the group of '{name}'", group.to.ip());
             let help = "choose another group: it would be sent what goes out";
             check.add(&[Key("streams"), Key(name), Key("group")], what, help);
@@ -161,9 +167,8 @@ mod tests {
         assert!(!config("").section::<Multicast>().is_on());
         let multicast =
             config(&format!("{ON}upstream = \"eth0\"\nsources = [\"10.9.0.0/16\"]")).section::<Multicast>();
-        assert!(
-            multicast.is_on() && multicast.has("eth0") && multicast.has("eth2") && !multicast.has("eth3")
-        );
+        assert!(multicast.is_on() && !multicast.takes("eth3"));
+        assert!(multicast.takes("eth0") && multicast.takes("eth2"));
         assert_eq!(
             (multicast.forward, multicast.fast_leave, multicast.robustness),
             (Forward::Auto, false, 2)
@@ -182,7 +187,7 @@ mod tests {
         }
         let both =
             config(&format!("{ON}neighbours = [\"eth2\", \"eth3\"]\nmetric = 3")).section::<Multicast>();
-        assert!(both.has("eth3") && both.has_neighbours_on("eth2") && !both.has_neighbours_on("eth1"));
+        assert!(both.takes("eth3") && both.has_neighbours_on("eth2") && !both.has_neighbours_on("eth1"));
         assert!(config("[multicast]\nneighbours = [\"eth3\"]").section::<Multicast>().is_on());
         let wrong = mistake(&format!("{ON}neighbours = [\"eth3\"]\nupstream = \"eth0\""));
         assert!(wrong.starts_with("4 with neighbours, there is no interface"), "{wrong}");

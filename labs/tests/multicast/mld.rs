@@ -1,0 +1,61 @@
+//! Hosts join groups of IPv6 by MLD.
+
+use std::net::Ipv6Addr;
+
+use super::*;
+
+const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 1, 5);
+const STREAM: &str =
+    "[streams.data]\nsource = \"udp://0.0.0.0:5200?format=data\"\ngroup = \"udp://[ff15::1:5]:5200\"\n";
+
+/// A player of a host, which has joined.
+fn joined(host: &Namespace) -> Result<UdpSocket> {
+    let socket = host.run(|| {
+        let socket = UdpSocket::bind((GROUP_V6, PORT))?;
+        socket.join_multicast_v6(&GROUP_V6, nix::net::if_::if_nametoindex("eth0")?)?;
+        anyhow::Ok(socket)
+    })?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    Ok(socket)
+}
+
+/// The next datagrams that come, each of which is the one behind the one before.
+fn gets(at: &UdpSocket, count: u32) -> Result<()> {
+    let mut last = None;
+    for _ in 0..count {
+        let mut bytes = [0; 4];
+        at.recv(&mut bytes).context("nothing comes")?;
+        let number = u32::from_be_bytes(bytes);
+        ensure!(last.is_none_or(|last| number == last + 1), "{number} behind {last:?}");
+        last = Some(number);
+    }
+    Ok(())
+}
+
+/// What is said of the group where hosts speak MLD.
+fn group(relay: &Relay<'_>, interface: &str) -> Result<Option<Value>> {
+    let state = relay.json("/api/v1/multicast")?;
+    let interfaces = state["interfaces"].as_array().context("interfaces")?;
+    let mut of = interfaces.iter().filter(|one| one["name"] == interface && one["protocol"] == "mld");
+    let of = of.next().with_context(|| format!("there is no MLD on {interface}: {state:#}"))?;
+    ensure!(of["is_querier"] == true, "{of:#}");
+    let groups = of["groups"].as_array().context("groups")?;
+    Ok(groups.iter().find(|one| one["group"] == GROUP_V6.to_string()).cloned())
+}
+
+#[test]
+fn one_that_joins_by_mld_is_sent_the_stream_and_nothing_after_it_left() -> Result<()> {
+    let Some(scene) = Scene::new("one_that_joins_by_mld_is_sent_the_stream", &[])? else { return Ok(()) };
+    let mut relay = scene.relay(STREAM)?;
+    let _sending = scene.sends(RELAY_IN.into())?;
+    let player = joined(&scene.paths.players)?;
+    gets(&player, 100)?;
+    let state = relay.wait_receivers("data", 1)?;
+    ensure!(state["receivers"][0]["name"] == "mld:out0:[ff15::1:5]:5200", "{state:#}");
+    let shown = group(&relay, "out0")?.context("it is wanted")?;
+    ensure!(shown["served_by"] == "relay" && shown["stream"] == "data", "{shown:#}");
+    drop(player);
+    relay.wait_receivers("data", 0)?;
+    wait_for("it is not wanted", || Ok(group(&relay, "out0")?.is_none()))?;
+    relay.healthy()
+}
