@@ -93,11 +93,21 @@ impl Wire {
         found
     }
 
+    /// All packets that have gone over it, from their IP header on.
+    pub(crate) fn all(&self) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| self.read()).flatten().collect()
+    }
+
     /// The next packet, if one comes soon.
     pub(crate) fn next(&self) -> Option<Igmp> {
+        Igmp::parse(&self.read()??)
+    }
+
+    /// A packet, if one comes soon, and if it is of this interface.
+    fn read(&self) -> Option<Option<Vec<u8>>> {
         let mut bytes = [0; 2048];
         let (length, from) = recvfrom::<LinkAddr>(self.socket.as_raw_fd(), &mut bytes).ok()?;
         let is_here = from.is_some_and(|from| from.ifindex() == self.index as usize);
-        Igmp::parse(&bytes[..length]).filter(|_| is_here)
+        Some(is_here.then(|| bytes[..length].to_vec()))
     }
 }
