@@ -198,6 +198,7 @@ fn configure_push(socket: &Socket, push: &Destination) -> io::Result<()> {
         }
         (IpAddr::V6(_), true) => {
             socket.set_multicast_hops_v6(ttl.unwrap_or(1))?;
+            socket.set_multicast_loop_v6(push.loops)?;
             if let Some(index) = interface {
                 socket.set_multicast_if_v6(index)?;
             }
