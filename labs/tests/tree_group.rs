@@ -195,16 +195,26 @@ impl Sink {
         Ok(Sink { socket, last: None })
     }
 
-    /// Packets of two seconds more, each of which is the one behind the one before.
+    /// Packets that have come, and of two seconds from now on, each of which is the one behind the one before.
     fn goes_on(&mut self, after: &str) -> Result<()> {
         let mut bytes = [0; 2048];
+        self.socket.set_nonblocking(true)?;
+        while let Ok(length) = self.socket.recv(&mut bytes) {
+            self.takes(&bytes[..length], after)?;
+        }
+        self.socket.set_nonblocking(false)?;
         for _ in 0..600 {
             let length = self.socket.recv(&mut bytes).with_context(|| format!("no packets after {after}"))?;
-            let number = Marker::parse(&bytes[..length]).context("a packet of the source's")?.datagram;
-            let expected = self.last.map_or(number, |last| last + 1);
-            ensure!(number == expected, "after {after}: packet {number}, and {expected} was to come");
-            self.last = Some(number);
+            self.takes(&bytes[..length], after)?;
         }
+        Ok(())
+    }
+
+    fn takes(&mut self, packet: &[u8], after: &str) -> Result<()> {
+        let number = Marker::parse(packet).context("a packet of the source's")?.datagram;
+        let expected = self.last.map_or(number, |last| last + 1);
+        ensure!(number == expected, "after {after}: packet {number}, and {expected} was to come");
+        self.last = Some(number);
         Ok(())
     }
 }
