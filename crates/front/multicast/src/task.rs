@@ -107,7 +107,7 @@ impl Task {
         let before = std::mem::replace(&mut self.plan, plan);
         self.filter = filter;
         let (old, new) = (before.settings, self.plan.settings.clone());
-        for family in [Family::V4, Family::V6] {
+        for family in Family::ALL {
             let is_other = options(family, &old) != options(family, &new) || old.filter != new.filter;
             if !new.has(family) || is_other {
                 self.end(family).await;
@@ -117,7 +117,7 @@ impl Task {
                 driver.interfaces.let_all_go(&driver.multicast, &mut driver.demand).await;
             }
         }
-        let started = self.start_all().await;
+        let started = self.start_all();
         self.tell_groups().await;
         self.look().await;
         self.settle_all().await;
@@ -125,9 +125,8 @@ impl Task {
     }
 
     /// Starts the drivers that are to run and do not.
-    async fn start_all(&mut self) -> Result<(), ControlError> {
-        let started = [self.start(Family::V4), self.start(Family::V6)];
-        started.into_iter().collect()
+    fn start_all(&mut self) -> Result<(), ControlError> {
+        Family::ALL.map(|family| self.start(family)).into_iter().collect()
     }
 
     fn start(&mut self, family: Family) -> Result<(), ControlError> {
@@ -169,9 +168,7 @@ impl Task {
         for (family, driver) in self.drivers.iter() {
             // One that has ended is noticed by its events.
             let _ended = driver.multicast.set_relayed(self.plan.relayed(family)).await;
-            let described = self.plan.described.iter().filter(|(group, _)| Family::of(**group) == family);
-            let described = described.map(|(group, described)| (*group, described.clone()));
-            let _ended = driver.multicast.set_described(described.collect()).await;
+            let _ended = driver.multicast.set_described(of_family(family, &self.plan.described)).await;
         }
         self.ask_received().await;
     }
@@ -186,9 +183,8 @@ impl Task {
     /// Has drivers ask for what receivers want of streams that come in as groups, if that is something else.
     async fn ask_received(&mut self) {
         let all = self.receivers.levels(&self.plan.received);
-        for family in [Family::V4, Family::V6] {
-            let levels = all.iter().filter(|(group, _)| Family::of(**group) == family);
-            let levels = levels.map(|(group, level)| (*group, *level)).collect();
+        for family in Family::ALL {
+            let levels = of_family(family, &all);
             if let Some(driver) = self.drivers.at(family)
                 && levels != driver.asked
             {
@@ -201,12 +197,12 @@ impl Task {
     /// Looks which interfaces are there, and tries again what failed.
     async fn look(&mut self) {
         let running = self.drivers.iter().count();
-        let _said = self.start_all().await;
+        let _said = self.start_all();
         if self.drivers.iter().count() > running {
             self.tell_groups().await;
         }
         let mut is_changed = false;
-        for family in [Family::V4, Family::V6] {
+        for family in Family::ALL {
             let Some(driver) = self.drivers.at(family) else { continue };
             let Driver { multicast, interfaces, demand, .. } = driver;
             is_changed |= interfaces.look(multicast, &self.plan.settings, demand).await;
@@ -380,7 +376,7 @@ impl Task {
             upstream: upstream.filter(|_| settings.is_on()),
             ..MulticastState::default()
         };
-        for family in [Family::V4, Family::V6].into_iter().filter(|family| settings.has(*family)) {
+        for family in Family::ALL.into_iter().filter(|family| settings.has(*family)) {
             state.interfaces.extend(settings.interfaces.0.iter().map(|one| interface(family, one)));
         }
         state.interfaces.sort_by(|a, b| (&a.name, a.protocol).cmp(&(&b.name, b.protocol)));
@@ -419,6 +415,12 @@ impl Task {
             }
         }
     }
+}
+
+/// What is said of the groups of a family.
+fn of_family<T: Clone>(family: Family, groups: &BTreeMap<IpAddr, T>) -> BTreeMap<IpAddr, T> {
+    let of = groups.iter().filter(|(group, _)| Family::of(**group) == family);
+    of.map(|(group, said)| (*group, said.clone())).collect()
 }
 
 /// What hosts of a family speak.

@@ -129,11 +129,6 @@ impl Routing {
         Ok(())
     }
 
-    /// The family of its addresses.
-    pub const fn family(&self) -> Family {
-        self.family
-    }
-
     /// Adds an interface, by its index, under a number that is free.
     ///
     /// # Errors

@@ -38,6 +38,9 @@ impl Family {
         }
     }
 
+    /// Both.
+    pub const ALL: [Family; 2] = [Family::V4, Family::V6];
+
     /// Where general queries are sent: 224.0.0.1, ff02::1.
     pub const fn all_nodes(self) -> IpAddr {
         match self {
