@@ -3,6 +3,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test of sockets, files and processes")]
 
+mod host;
+
 use std::fs::File;
 use std::io::{PipeReader, Read as _, Write as _, pipe};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,6 +12,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use host::own_host;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use tempfile::TempDir;
 
@@ -37,7 +40,7 @@ impl Running {
     /// One that has these limits.
     fn with_limits(limits: &str, stderr: impl Into<Stdio>, environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let free = TcpListener::bind((own_host(), 0)).expect("a port");
         let http = free.local_addr().expect("bound");
         drop(free);
         let file = folder.path().join("relay.toml");
@@ -196,9 +199,10 @@ fn a_log_that_is_not_read_stops_neither_packets_nor_the_end() {
     let (mut log, stderr) = small_pipe();
     let relay = Running::start(stderr, &[]);
     receivers_notice_nothing(&relay);
-    assert!(relay.end().success(), "it ends as if its log were read");
+    let status = relay.end();
     let mut text = String::new();
     log.read_to_string(&mut text).expect("what was written");
+    assert!(status.success(), "it ends as if its log were read: {status}, {text}");
     assert!(text.len() > 3000, "it was full: {text}");
 }
 

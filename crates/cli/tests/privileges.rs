@@ -2,6 +2,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test of sockets, files and processes")]
 
+mod host;
+
 use std::fs;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd as _;
@@ -11,6 +13,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use host::own_host;
 use outflow_privilege::{apart, choose_table, start_helper};
 use outflow_socket::{Buffer, set_buffer};
 use rustix::io::Errno;
@@ -50,7 +53,7 @@ impl Running {
     fn start(before: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("its owner's");
-        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let free = TcpListener::bind((own_host(), 0)).expect("a port");
         let http = free.local_addr().expect("bound");
         drop(free);
         let file = folder.path().join("relay.toml");

@@ -2,12 +2,16 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test of a program, over real sockets")]
 
+mod host;
+
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use host::own_host;
 
 const SOURCE: &str = "rtsp://u:p4ss@127.0.0.1:1/x?token=s3cret&password=p4ss";
 const SECRETS: [&str; 2] = ["s3cret", "p4ss"];
@@ -30,14 +34,14 @@ fn outflow() -> Command {
     Command::new(env!("CARGO_BIN_EXE_outflow"))
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("bound").port()
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind((own_host(), 0)).expect("a port");
+    listener.local_addr().expect("bound")
 }
 
 /// What is answered to this; nothing if none listens.
-fn answer(port: u16, request: &str) -> String {
-    let Ok(mut socket) = TcpStream::connect(("127.0.0.1", port)) else { return String::new() };
+fn answer(at: SocketAddr, request: &str) -> String {
+    let Ok(mut socket) = TcpStream::connect(at) else { return String::new() };
     socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a time");
     socket.write_all(request.as_bytes()).expect("sent");
     let mut read = Vec::new();
@@ -67,10 +71,10 @@ fn output(arguments: &[&str], file: &Path) -> String {
 #[test]
 fn secrets_of_a_source_are_nowhere_to_be_read() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (http, rtsp) = (free_port(), free_port());
+    let (http, rtsp) = (free_address(), free_address());
     let (file, log) = (folder.path().join("outflow.toml"), folder.path().join("log"));
     let text = format!(
-        "[listen]\nhttp = \"127.0.0.1:{http}\"\nrtsp = \"127.0.0.1:{rtsp}\"\n[log]\nlevel = \"debug\"\n\
+        "[listen]\nhttp = \"{http}\"\nrtsp = \"{rtsp}\"\n[log]\nlevel = \"debug\"\n\
          [streams.cam]\nsource = \"{SOURCE}\"\n"
     );
     std::fs::write(&file, text).expect("written");
@@ -97,7 +101,7 @@ fn secrets_of_a_source_are_nowhere_to_be_read() {
     let announce = answer(
         rtsp,
         &format!(
-            "ANNOUNCE rtsp://127.0.0.1:{rtsp}/cam RTSP/1.0\r\nCSeq: 1\r\nContent-Length: {length}\r\n\r\n\
+            "ANNOUNCE rtsp://{rtsp}/cam RTSP/1.0\r\nCSeq: 1\r\nContent-Length: {length}\r\n\r\n\
              {description}"
         ),
     );

@@ -4,6 +4,8 @@
 
 mod clip;
 mod ends;
+#[path = "../host/mod.rs"]
+mod host;
 mod pulled;
 mod through;
 mod transport;
@@ -18,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use host::own_host;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -32,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// An address at which nothing listens.
 fn free_address() -> String {
-    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let free = TcpListener::bind((own_host(), 0)).expect("a port");
     free.local_addr().expect("bound").to_string()
 }
 

@@ -4,7 +4,7 @@
 use std::net::{TcpStream, UdpSocket};
 
 use super::pulled::Camera;
-use super::{Folder, PROGRAM, Sink, answer, ask, end, wait_until};
+use super::{Folder, PROGRAM, Sink, answer, ask, end, own_host, wait_until};
 
 /// A relay, and where it listens for HTTP.
 struct Relay {
@@ -37,7 +37,7 @@ fn publisher(relay: &Relay) -> String {
 
 #[test]
 fn no_packet_is_missing_where_either_end_of_a_connection_goes_on_elsewhere() {
-    let free = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let free = UdpSocket::bind((own_host(), 0)).expect("a port");
     let at = free.local_addr().expect("bound");
     drop(free);
     let (mut sink, camera) = (Sink::new(), Camera::start());

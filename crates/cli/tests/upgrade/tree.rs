@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 
 use super::pulled::Camera;
-use super::{Folder, PROGRAM, Sink, answer, ask, end, wait_until};
+use super::{Folder, PROGRAM, Sink, answer, ask, end, own_host, wait_until};
 
 /// A relay of a tree.
 struct Relay {
@@ -15,7 +15,7 @@ struct Relay {
 
 impl Relay {
     fn start(name: &str, ports: &str, parent: Option<&Relay>, streams: &str) -> Self {
-        let free = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let free = UdpSocket::bind((own_host(), 0)).expect("a port");
         let at = free.local_addr().expect("bound");
         drop(free);
         let parents: String = parent.iter().map(|parent| format!("\"{}\"", parent.at)).collect();
