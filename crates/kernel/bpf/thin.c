@@ -2,7 +2,8 @@
 /* Packets that say their layer (packet/src/gmc/mark.rs), to each interface those that are wanted there, with the
  * numbers that they have there: the verdicts of packet/src/gmc/filter.rs, where packets come in.
  *
- * `thin` sits at the ingress of an interface. What goes on as it came, to interfaces that want all, stays the
+ * `thin` sits at the ingress of an interface, and `thin_v6` beside it where groups of IPv6 are routed: one text, compiled
+ * for each, so that the verifier knows where headers end. What goes on as it came, to interfaces that want all, stays the
  * kernel's: the packet is as it was afterwards. `hear` is the filter of the socket by which user space reads the same
  * packets behind it: it gets those of flows that are its own. */
 #include <linux/bpf.h>
@@ -17,20 +18,26 @@ char program_license[] SEC("license") = "Apache-2.0";
 
 #define ETHERNET_BYTES 14
 #define IP_AT ETHERNET_BYTES
-#define IP_HEADER_BYTES 20
-#define UDP_AT (IP_AT + IP_HEADER_BYTES)
+/* Without options, and without extension headers. */
+#define IP_HEADER_BYTES(v6) ((v6) ? 40 : 20)
+/* Where TTL or hop limit stands, and what is inside. */
+#define TTL_AT(v6) (IP_AT + ((v6) ? 7 : 8))
+#define PROTOCOL_AT(v6) (IP_AT + ((v6) ? 6 : 9))
+#define UDP_AT(v6) (IP_AT + IP_HEADER_BYTES(v6))
 #define UDP_HEADER_BYTES 8
-#define RTP_AT (UDP_AT + UDP_HEADER_BYTES)
+#define RTP_AT(v6) (UDP_AT(v6) + UDP_HEADER_BYTES)
 #define RTP_HEADER_BYTES 12
 /* In the longer form. */
 #define MARK_BYTES 16
 /* What is looked at, at most. */
-#define LOOKED_AT (RTP_AT + RTP_HEADER_BYTES + MARK_BYTES)
+#define LOOKED_AT(v6) (RTP_AT(v6) + RTP_HEADER_BYTES + MARK_BYTES)
 
+#define ETHERTYPE_IPV4 0x0800
+#define ETHERTYPE_IPV6 0x86dd
 #define IP_VERSION_AND_WORDS 0x45
 #define IP_FRAGMENT 0x3fff
 #define UDP_PROTOCOL 17
-#define UDP_CHECKSUM_AT (UDP_AT + 6)
+#define UDP_CHECKSUM_AT(v6) (UDP_AT(v6) + 6)
 #define RTP_MARKER 0x80
 
 #define REMEMBERED 64
@@ -230,43 +237,47 @@ static __always_inline __u16 fold(__u32 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* Whether the header of 20 bytes has its checksum. */
-static __always_inline int is_sound(const __u16 *ip)
+/* Whether the header has its checksum, if it is one of IPv4, or else its version. */
+static __always_inline int is_sound(const __u8 *ip, const int v6)
 {
 	__u32 sum = 0;
 
-	for (int i = 0; i < IP_HEADER_BYTES / 2; i++)
-		sum += ip[i];
+	if (v6)
+		return ip[0] >> 4 == 6;
+	for (int i = 0; i < IP_HEADER_BYTES(0); i += 2)
+		sum += *(const __u16 *)(ip + i);
 	return fold(sum) == 0xffff;
 }
 
-static __always_inline int write_head(struct __sk_buff *skb, const struct head *head)
+static __always_inline int write_head(struct __sk_buff *skb, const struct head *head, const int v6)
 {
 	__u8 *data = (void *)(long)skb->data;
 	void *end = (void *)(long)skb->data_end;
 
-	if ((void *)(data + UDP_AT) > end)
+	if ((void *)(data + UDP_AT(v6)) > end)
 		return -1;
 	__builtin_memcpy(data, head->target_mac, 6);
 	__builtin_memcpy(data + 6, head->source_mac, 6);
-	data[IP_AT + 8] = head->ttl;
-	*(__u16 *)(data + IP_AT + 10) = head->ip_checksum;
+	data[TTL_AT(v6)] = head->ttl;
+	if (!v6)
+		*(__u16 *)(data + IP_AT + 10) = head->ip_checksum;
 	return 0;
 }
 
 /* Gives the packet another first word of its RTP header, and its checksum follows, if there is one. */
-static __always_inline int write_word(struct __sk_buff *skb, union rtp_word before, union rtp_word after)
+static __always_inline int write_word(struct __sk_buff *skb, union rtp_word before, union rtp_word after,
+				      const int v6)
 {
 	__u8 *data;
 
 	if (before.word == after.word)
 		return 0;
-	if (bpf_l4_csum_replace(skb, UDP_CHECKSUM_AT, before.word, after.word, BPF_F_MARK_MANGLED_0 | 4))
+	if (bpf_l4_csum_replace(skb, UDP_CHECKSUM_AT(v6), before.word, after.word, BPF_F_MARK_MANGLED_0 | 4))
 		return -1;
 	data = (void *)(long)skb->data;
-	if ((void *)(data + RTP_AT + 4) > (void *)(long)skb->data_end)
+	if ((void *)(data + RTP_AT(v6) + 4) > (void *)(long)skb->data_end)
 		return -1;
-	*(__u32 *)(data + RTP_AT) = after.word;
+	*(__u32 *)(data + RTP_AT(v6)) = after.word;
 	return 0;
 }
 
@@ -279,7 +290,7 @@ static __always_inline int hand_over(struct flow *flow, struct thin_counts *coun
 
 /* A clone of the packet to a way, if it goes there. */
 static __always_inline int send(struct __sk_buff *skb, struct packet *packet, struct track *track, int place,
-				const struct way *way)
+				const struct way *way, const int v6)
 {
 	union rtp_word next = packet->word;
 
@@ -296,11 +307,11 @@ static __always_inline int send(struct __sk_buff *skb, struct packet *packet, st
 		if (packet->mark.is_there && packet->mark.ends != NOTHING && state->max_layer <= packet->mark.ends)
 			next.bytes[1] |= RTP_MARKER;
 	}
-	if (write_word(skb, packet->now, next))
+	if (write_word(skb, packet->now, next, v6))
 		return -1;
 	packet->now = next;
 	__builtin_memcpy(packet->goes.source_mac, way->source_mac, 6);
-	if (write_head(skb, &packet->goes))
+	if (write_head(skb, &packet->goes, v6))
 		return -1;
 	if (bpf_clone_redirect(skb, way->ifindex, 0))
 		packet->failed++;
@@ -310,40 +321,64 @@ static __always_inline int send(struct __sk_buff *skb, struct packet *packet, st
 }
 
 /* Reads what is at the front of a packet, and what is to stand there in its clones. */
-static __always_inline void read_head(const __u8 *data, struct packet *packet)
+static __always_inline void read_head(const __u8 *data, struct packet *packet, const int v6)
 {
-	__u16 before = *(const __u16 *)(data + IP_AT + 8);
-
 	__builtin_memset(packet, 0, sizeof(*packet));
 	__builtin_memcpy(packet->came.target_mac, data, 6);
 	__builtin_memcpy(packet->came.source_mac, data + 6, 6);
-	packet->came.ttl = data[IP_AT + 8];
-	packet->came.ip_checksum = *(const __u16 *)(data + IP_AT + 10);
-	packet->goes.ttl = data[IP_AT + 8] - 1;
-	/* TTL is the first byte of its word (RFC 1624). */
-	packet->goes.ip_checksum =
-		~fold((__u16)~packet->came.ip_checksum + (__u16)~before + (__u16)(before - bpf_htons(0x0100)));
-	/* The address of the group on a link (RFC 1112, section 6.4). */
-	packet->goes.target_mac[0] = 0x01;
-	packet->goes.target_mac[2] = 0x5e;
-	packet->goes.target_mac[3] = data[IP_AT + 17] & 0x7f;
-	packet->goes.target_mac[4] = data[IP_AT + 18];
-	packet->goes.target_mac[5] = data[IP_AT + 19];
+	packet->came.ttl = data[TTL_AT(v6)];
+	packet->goes.ttl = data[TTL_AT(v6)] - 1;
+	/* The address of the group on a link (RFC 2464, section 7; RFC 1112, section 6.4). */
+	if (v6) {
+		packet->goes.target_mac[0] = 0x33;
+		packet->goes.target_mac[1] = 0x33;
+		__builtin_memcpy(packet->goes.target_mac + 2, data + IP_AT + 36, 4);
+	} else {
+		__u16 before = *(const __u16 *)(data + IP_AT + 8);
+
+		packet->goes.target_mac[0] = 0x01;
+		packet->goes.target_mac[2] = 0x5e;
+		packet->goes.target_mac[3] = data[IP_AT + 17] & 0x7f;
+		packet->goes.target_mac[4] = data[IP_AT + 18];
+		packet->goes.target_mac[5] = data[IP_AT + 19];
+		packet->came.ip_checksum = *(const __u16 *)(data + IP_AT + 10);
+		/* TTL is the first byte of its word (RFC 1624). */
+		packet->goes.ip_checksum = ~fold((__u16)~packet->came.ip_checksum + (__u16)~before +
+						 (__u16)(before - bpf_htons(0x0100)));
+	}
 }
 
 /* Whether it has a datagram that is an RTP packet. */
-static __always_inline int is_rtp(const __u8 *data, const void *end)
+static __always_inline int is_rtp(const __u8 *data, const void *end, const int v6)
 {
-	if ((const void *)(data + RTP_AT + RTP_HEADER_BYTES) > end || data[IP_AT + 9] != UDP_PROTOCOL)
+	if ((const void *)(data + RTP_AT(v6) + RTP_HEADER_BYTES) > end || data[PROTOCOL_AT(v6)] != UDP_PROTOCOL)
 		return 0;
-	if (*(const __u16 *)(data + IP_AT + 6) & bpf_htons(IP_FRAGMENT))
+	if (!v6 && *(const __u16 *)(data + IP_AT + 6) & bpf_htons(IP_FRAGMENT))
 		return 0;
 	/* Of RTCP there are no tracks (RFC 5761, section 4). */
-	return data[RTP_AT + 1] < 192 || data[RTP_AT + 1] > 223;
+	return data[RTP_AT(v6) + 1] < 192 || data[RTP_AT(v6) + 1] > 223;
 }
 
-SEC("classifier")
-int thin(struct __sk_buff *skb)
+static __always_inline void read_addresses(const __u8 *data, struct flow_key *key, const int v6)
+{
+	if (v6) {
+		__builtin_memcpy(key->source, data + IP_AT + 8, 16);
+		__builtin_memcpy(key->group, data + IP_AT + 24, 16);
+	} else {
+		__builtin_memcpy(key->source, data + IP_AT + 12, 4);
+		__builtin_memcpy(key->group, data + IP_AT + 16, 4);
+	}
+}
+
+/* Bytes of the packet, as its header says. */
+static __always_inline __u32 length_of(const __u8 *data, const int v6)
+{
+	__u32 said = bpf_ntohs(*(const __u16 *)(data + IP_AT + (v6 ? 4 : 2)));
+
+	return v6 ? said + IP_HEADER_BYTES(1) : said;
+}
+
+static __always_inline int thin_any(struct __sk_buff *skb, const int v6)
 {
 	__u8 *data = (void *)(long)skb->data;
 	void *end = (void *)(long)skb->data_end;
@@ -352,15 +387,13 @@ int thin(struct __sk_buff *skb)
 	struct packet *packet;
 	struct track *track = 0;
 	struct flow *flow;
-	__u32 zero = 0;
-	__u16 length;
+	__u32 zero = 0, length;
 
-	if (skb->protocol != bpf_htons(0x0800) || skb->pkt_type == PACKET_OTHERHOST)
+	if (skb->protocol != bpf_htons(v6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4) || skb->pkt_type == PACKET_OTHERHOST)
 		return TC_ACT_UNSPEC;
-	if ((void *)(data + UDP_AT) > end)
+	if ((void *)(data + UDP_AT(v6)) > end)
 		return TC_ACT_UNSPEC;
-	id.flow.source = *(__u32 *)(data + IP_AT + 12);
-	id.flow.group = *(__u32 *)(data + IP_AT + 16);
+	read_addresses(data, &id.flow, v6);
 	id.flow.ifindex = skb->ifindex;
 	flow = bpf_map_lookup_elem(&flows, &id.flow);
 	if (!flow || flow->by_user)
@@ -370,34 +403,34 @@ int thin(struct __sk_buff *skb)
 	if (!counts || !packet)
 		return TC_ACT_UNSPEC;
 	/* What user space does with options, and with packets that were merged, is not done here. */
-	if (data[IP_AT] != IP_VERSION_AND_WORDS || skb->gso_segs > 1)
+	if ((!v6 && data[IP_AT] != IP_VERSION_AND_WORDS) || skb->gso_segs > 1)
 		return hand_over(flow, counts);
-	length = bpf_ntohs(*(__u16 *)(data + IP_AT + 2));
-	if (length < IP_HEADER_BYTES || length + ETHERNET_BYTES > skb->len || data[IP_AT + 8] <= 1 ||
-	    !is_sound((void *)(data + IP_AT))) {
+	length = length_of(data, v6);
+	if (length < IP_HEADER_BYTES(v6) || length + ETHERNET_BYTES > skb->len || data[TTL_AT(v6)] <= 1 ||
+	    !is_sound(data + IP_AT, v6)) {
 		__sync_fetch_and_add(&counts->unfit, 1);
 		return TC_ACT_UNSPEC;
 	}
-	/* It makes fragments. */
+	/* It makes fragments, or counts it. */
 	if (length > flow->mtu)
 		return hand_over(flow, counts);
 	/* What the link has added (RFC 894). The kernel cuts it off, too. */
 	if (length + ETHERNET_BYTES < skb->len && bpf_skb_change_tail(skb, length + ETHERNET_BYTES, 0))
 		return hand_over(flow, counts);
-	if (bpf_skb_pull_data(skb, skb->len < LOOKED_AT ? skb->len : LOOKED_AT))
+	if (bpf_skb_pull_data(skb, skb->len < LOOKED_AT(v6) ? skb->len : LOOKED_AT(v6)))
 		return hand_over(flow, counts);
 	data = (void *)(long)skb->data;
 	end = (void *)(long)skb->data_end;
-	if ((void *)(data + UDP_AT) > end)
+	if ((void *)(data + UDP_AT(v6)) > end)
 		return TC_ACT_UNSPEC;
 
-	read_head(data, packet);
-	if (is_rtp(data, end)) {
-		id.ssrc = *(__u32 *)(data + RTP_AT + 8);
-		id.port = *(__u16 *)(data + UDP_AT + 2);
-		packet->word.word = *(__u32 *)(data + RTP_AT);
+	read_head(data, packet, v6);
+	if (is_rtp(data, end, v6)) {
+		id.ssrc = *(__u32 *)(data + RTP_AT(v6) + 8);
+		id.port = *(__u16 *)(data + UDP_AT(v6) + 2);
+		packet->word.word = *(__u32 *)(data + RTP_AT(v6));
 		packet->now = packet->word;
-		read_mark(data + RTP_AT, end, &packet->mark);
+		read_mark(data + RTP_AT(v6), end, &packet->mark);
 		track = bpf_map_lookup_elem(&tracks, &id);
 		if (!track && packet->mark.is_there) {
 			void *begins = bpf_map_lookup_elem(&blank, &zero);
@@ -410,10 +443,10 @@ int thin(struct __sk_buff *skb)
 		}
 	}
 	for (int i = 0; i < WAYS && i < flow->places; i++)
-		if (flow->ways[i].ifindex && send(skb, packet, track, i, &flow->ways[i]))
+		if (flow->ways[i].ifindex && send(skb, packet, track, i, &flow->ways[i], v6))
 			break;
 	/* To the kernel it is what it was. */
-	if (write_word(skb, packet->now, packet->word) || write_head(skb, &packet->came))
+	if (write_word(skb, packet->now, packet->word, v6) || write_head(skb, &packet->came, v6))
 		return TC_ACT_SHOT;
 	__sync_fetch_and_add(&counts->packets, 1);
 	__sync_fetch_and_add(&counts->bytes, length);
@@ -423,16 +456,35 @@ int thin(struct __sk_buff *skb)
 	return TC_ACT_UNSPEC;
 }
 
+SEC("classifier")
+int thin(struct __sk_buff *skb)
+{
+	return thin_any(skb, 0);
+}
+
+SEC("classifier")
+int thin_v6(struct __sk_buff *skb)
+{
+	return thin_any(skb, 1);
+}
+
+/* Reads source and group, which are neighbours, from the network header on. */
+static __always_inline int load_addresses(struct __sk_buff *skb, struct flow_key *key)
+{
+	if (skb->protocol == bpf_htons(ETHERTYPE_IPV6))
+		return bpf_skb_load_bytes_relative(skb, 8, key->source, 32, BPF_HDR_START_NET);
+	if (bpf_skb_load_bytes_relative(skb, 12, key->source, 4, BPF_HDR_START_NET))
+		return -1;
+	return bpf_skb_load_bytes_relative(skb, 16, key->group, 4, BPF_HDR_START_NET);
+}
+
 SEC("socket")
 int hear(struct __sk_buff *skb)
 {
 	struct flow_key key = {};
 	struct flow *flow;
 
-	if (skb->pkt_type == PACKET_OTHERHOST)
-		return 0;
-	/* Source and group are neighbours in both. */
-	if (bpf_skb_load_bytes_relative(skb, 12, &key, 8, BPF_HDR_START_NET))
+	if (skb->pkt_type == PACKET_OTHERHOST || load_addresses(skb, &key))
 		return 0;
 	key.ifindex = skb->ifindex;
 	flow = bpf_map_lookup_elem(&flows, &key);

@@ -15,10 +15,11 @@
 /* Layers have 7 bits, as Level::MAX in packet/src/layers.rs. */
 #define ALL_LAYERS 127
 
-/* Packets of a source to a group that come in by an interface. Addresses as they stand in packets. */
+/* Packets of a source to a group that come in by an interface. Addresses as they stand in packets; those of IPv4 are the
+ * first four bytes, with zeros behind (no group of IPv6 begins as one of IPv4 does). */
 struct flow_key {
-	__u32 source;
-	__u32 group;
+	__u8 source[16];
+	__u8 group[16];
 	__u32 ifindex;
 };
 
@@ -82,11 +83,12 @@ struct thin_counts {
 	__u64 failed;
 	/* Packets that this cannot judge, with which their flows became those of user space. */
 	__u64 handed_over;
-	/* Packets that no router forwards: of a wrong length or checksum, or whose TTL allows them to go no farther. */
+	/* Packets that no router forwards: of a wrong length or checksum, or whose TTL or hop limit allows them to go no
+	 * farther. */
 	__u64 unfit;
 };
 
-_Static_assert(sizeof(struct flow_key) == 12 && sizeof(struct track_key) == 20, "as in layout.rs");
+_Static_assert(sizeof(struct flow_key) == 36 && sizeof(struct track_key) == 44, "as in layout.rs");
 _Static_assert(sizeof(struct way) == 16 && sizeof(struct flow) == 16 + 16 * WAYS, "as in layout.rs");
 _Static_assert(sizeof(struct state) == 24, "as in layout.rs");
 

@@ -1,5 +1,7 @@
 //! What user space and the filter share. The same layout in C: `bpf/thin.h`.
 
+use core::net::IpAddr;
+
 use outflow_packet::gmc::Closed;
 use outflow_packet::{Level, MaxLayer};
 
@@ -11,8 +13,8 @@ use crate::shared::Plain;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FlowKey {
-    source: [u8; 4],
-    group: [u8; 4],
+    source: [u8; 16],
+    group: [u8; 16],
     ifindex: u32,
 }
 
@@ -79,7 +81,7 @@ pub(super) struct CountsEntry {
     pub(super) unfit: u64,
 }
 
-const _: () = assert!(size_of::<FlowKey>() == 12 && size_of::<TrackKey>() == 20, "as in thin.h");
+const _: () = assert!(size_of::<FlowKey>() == 36 && size_of::<TrackKey>() == 44, "as in thin.h");
 const _: () = assert!(size_of::<WayEntry>() == 16 && size_of::<Flow>() == 16 + 16 * WAYS_MAX, "as in thin.h");
 const _: () = assert!(size_of::<StateEntry>() == 24, "as in thin.h");
 
@@ -98,7 +100,19 @@ unsafe impl Plain for u32 {}
 
 impl From<&FlowId> for FlowKey {
     fn from(id: &FlowId) -> Self {
-        FlowKey { source: id.source.octets(), group: id.group.octets(), ifindex: id.ifindex }
+        FlowKey { source: octets(id.source), group: octets(id.group), ifindex: id.ifindex }
+    }
+}
+
+/// An address, with zeros behind one of IPv4.
+fn octets(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => {
+            let mut octets = [0; 16];
+            octets[..4].copy_from_slice(&address.octets());
+            octets
+        }
+        IpAddr::V6(address) => address.octets(),
     }
 }
 

@@ -10,7 +10,7 @@ mod layout;
 mod tests;
 
 use core::sync::atomic::{AtomicU32, Ordering};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya_obj::generated::{BPF_F_NO_PREALLOC, bpf_map_type, bpf_prog_type};
@@ -33,9 +33,9 @@ static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR")
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowId {
     /// Their source.
-    pub source: Ipv4Addr,
-    /// Their group.
-    pub group: Ipv4Addr,
+    pub source: IpAddr,
+    /// Their group, of the same family.
+    pub group: IpAddr,
     /// The index of the interface.
     pub ifindex: u32,
 }
@@ -108,6 +108,7 @@ pub struct Filter {
     /// How many places were given.
     epochs: AtomicU32,
     thin: OwnedFd,
+    thin_v6: OwnedFd,
     hear: OwnedFd,
 }
 
@@ -141,21 +142,30 @@ impl Filter {
         ];
         let code = Code::new(OBJECT, &shapes)?;
         let thin = code.load(bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS, "thin")?;
+        let thin_v6 = code.load(bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS, "thin_v6")?;
         let hear = code.load(bpf_prog_type::BPF_PROG_TYPE_SOCKET_FILTER, "hear")?;
         let map =
             |name| code.map(name).try_clone_to_owned().map_err(|e| KernelError::new("keeping a BPF map", e));
         let (flows, tracks) = (Entries::new(map("flows")?), Entries::new(map("tracks")?));
         let (counts, epochs) = (Entries::new(map("thin_counts")?), AtomicU32::new(0));
-        Ok(Filter { flows, tracks, tracks_max, counts, epochs, thin, hear })
+        Ok(Filter { flows, tracks, tracks_max, counts, epochs, thin, thin_v6, hear })
     }
 
-    /// Puts it at the ingress of an interface, which is one of Ethernet. It needs no privileges any more.
+    /// Puts it at the ingress of an interface, which is one of Ethernet, for packets of IPv4. It needs no privileges any
+    /// more.
     ///
     /// # Errors
     /// Kernels older than 6.6 cannot.
     pub fn attach(&self, ifindex: u32) -> Result<Seat, KernelError> {
-        let seat = bpf::attach_ingress(&self.thin, ifindex);
-        seat.map(Seat).map_err(|e| KernelError::new("attaching the filter to an interface", e))
+        sit(&self.thin, ifindex)
+    }
+
+    /// The same for packets of IPv6.
+    ///
+    /// # Errors
+    /// As those of [`Filter::attach`].
+    pub fn attach_v6(&self, ifindex: u32) -> Result<Seat, KernelError> {
+        sit(&self.thin_v6, ifindex)
     }
 
     /// The program of a packet socket that gets the packets of flows that are user space's (`SO_ATTACH_BPF`).
@@ -206,4 +216,9 @@ impl Filter {
         let CountsEntry { packets, bytes, copies, thinned, failed, handed_over, unfit } = counts;
         Counts { packets, bytes, copies, thinned, failed, handed_over, unfit }
     }
+}
+
+fn sit(program: &OwnedFd, ifindex: u32) -> Result<Seat, KernelError> {
+    let seat = bpf::attach_ingress(program, ifindex);
+    seat.map(Seat).map_err(|e| KernelError::new("attaching the filter to an interface", e))
 }

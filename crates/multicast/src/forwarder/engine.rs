@@ -190,9 +190,9 @@ impl Engine {
     /// User space goes on with what it has taken over.
     fn keep(&self, pair: Pair, entry: &mut Entry) {
         if entry.places.take().is_some()
-            && let (Some(filter), Some(id)) = (&self.filter, flow_id(pair, entry.parent))
+            && let Some(filter) = &self.filter
         {
-            filter.give(&id);
+            filter.give(&flow_id(pair, entry.parent));
         }
     }
 
@@ -200,9 +200,8 @@ impl Engine {
     fn take_over(&mut self, pair: Pair) {
         if let Some(filter) = &self.filter
             && let Some((parent, places, ways)) = self.table.take_over(pair)
-            && let Some(id) = flow_id(pair, parent)
         {
-            take_over(filter, &id, &places, ways);
+            take_over(filter, &flow_id(pair, parent), &places, ways);
         }
     }
 

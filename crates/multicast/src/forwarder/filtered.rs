@@ -8,6 +8,7 @@ use outflow_kernel::limits::WAYS_MAX;
 use outflow_kernel::thin::{Filter, FlowId, Seat, Way};
 use outflow_packet::gmc::Ways;
 use outflow_packet::{Level, MaxLayer};
+use outflow_routing::membership::Family;
 
 use crate::forward::Pair;
 use crate::sys::Ethernet;
@@ -27,27 +28,31 @@ pub(super) struct Places(Vec<Option<Place>>);
 /// A way that is wanted: where it leads, at which level, and whether all went there before.
 pub(super) type Wanted = (u32, Level, bool);
 
-/// A flow as the kernel's filter has it, which knows those of IPv4.
-pub(super) fn flow_id(pair: Pair, ifindex: u32) -> Option<FlowId> {
-    let (source, group) = pair.v4()?;
-    Some(FlowId { source, group, ifindex })
+/// A flow as the kernel's filter has it.
+pub(super) const fn flow_id(pair: Pair, ifindex: u32) -> FlowId {
+    FlowId { source: pair.source, group: pair.group, ifindex }
 }
 
 /// What the kernel's filter is told; by the driver, before its table of multicast routing.
 #[derive(Debug)]
 pub(super) struct Filtered {
+    family: Family,
     filter: Arc<Filter>,
     flows: BTreeMap<Pair, (FlowId, Places)>,
 }
 
 impl Filtered {
-    pub(super) fn new(filter: Arc<Filter>) -> Self {
-        Filtered { filter, flows: BTreeMap::new() }
+    pub(super) fn new(family: Family, filter: Arc<Filter>) -> Self {
+        Filtered { family, filter, flows: BTreeMap::new() }
     }
 
     /// Has it sit at an interface of Ethernet.
     pub(super) fn sit(&self, ifindex: u32) -> Result<Seat, String> {
-        self.filter.attach(ifindex).map_err(|error| error.to_string())
+        let seat = match self.family {
+            Family::V4 => self.filter.attach(ifindex),
+            Family::V6 => self.filter.attach_v6(ifindex),
+        };
+        seat.map_err(|error| error.to_string())
     }
 
     pub(super) fn filter(&self) -> &Arc<Filter> {
@@ -65,7 +70,7 @@ impl Filtered {
         wanted: &[Wanted],
         ethernet: impl Fn(u32) -> Option<Ethernet>,
     ) -> io::Result<Option<Places>> {
-        let Some(id) = flow_id(pair, parent) else { return Ok(None) };
+        let id = flow_id(pair, parent);
         let (_, places) = self.flows.entry(pair).or_insert_with(|| (id, Places::default()));
         if !wanted.is_empty() && wanted.len() <= WAYS_MAX && !self.filter.is_given(&id) {
             places.settle(|| self.filter.next_epoch(), wanted);

@@ -101,10 +101,7 @@ impl Forwarder {
     ) -> (Self, mpsc::Receiver<Arrival>) {
         let (arrivals, receiver) = mpsc::channel(ARRIVALS_MAX);
         let (counters, parents, flows) = (Arc::default(), BTreeMap::new(), BTreeMap::new());
-        let filtered = match family {
-            Family::V4 => filter.map(Filtered::new),
-            Family::V6 => Err("the kernel's filter knows packets of IPv4".to_owned()),
-        };
+        let filtered = filter.map(|filter| Filtered::new(family, filter));
         let forwarder = Forwarder {
             clock,
             family,

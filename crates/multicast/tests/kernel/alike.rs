@@ -1,25 +1,25 @@
 //! Whatever comes, the kernel's filter and user space send the same bytes.
 
+use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{LinkAddr, MsgFlags, recvfrom, sendto, setsockopt, sockopt};
+use outflow_routing::membership::Family;
 use outflow_routing::membership::packet::checksum;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::hosts::{GROUP, PORT, SOURCE, sender};
+use crate::hosts::{GROUP, PORT, SOURCE};
+use crate::mld;
 use crate::net::{Namespace, lacks_filter};
 use crate::relay::Thins;
 use crate::thinned::Fork;
 
-const IP: u16 = 0x0800;
 const UDP: u8 = 17;
 const PACKETS: usize = 3000;
 /// Between two changes of levels.
 const PHASE: usize = 500;
-/// Bytes of a packet on the second link.
-const MTU: usize = 600;
 /// From here on there are packets that the filter leaves to user space, and with them the rest.
 const HANDED_OVER_FROM: usize = 2000;
 
@@ -85,16 +85,80 @@ fn put(packet: &mut [u8], at: usize, word: u16) {
 enum Kind {
     Usual,
     WithOptions,
-    /// It has to be cut for the second host.
+    /// It has to be cut for the second host, or does not come there.
     Long,
 }
 
-/// A packet of IPv4 to the group, most often with a datagram that is whole, and what a link may add behind it.
-fn packet(chance: &mut Chance, sequence: u16, kind: Kind) -> Vec<u8> {
+/// Bytes of a packet on the second link: for IPv6, no link may take less (RFC 8200, section 5).
+const fn mtu(family: Family) -> usize {
+    match family {
+        Family::V4 => 600,
+        Family::V6 => 1280,
+    }
+}
+
+/// The protocol of a link that carries it.
+const fn ethertype(family: Family) -> u16 {
+    match family {
+        Family::V4 => 0x0800,
+        Family::V6 => 0x86dd,
+    }
+}
+
+/// A packet to the group, most often with a datagram that is whole, and what a link may add behind it.
+fn packet(family: Family, chance: &mut Chance, sequence: u16, kind: Kind) -> Vec<u8> {
     let mut payload = rtp(chance, sequence);
     if kind == Kind::Long {
-        payload.resize(MTU + chance.of(800) as usize, 5);
+        let longer = if family == Family::V4 { 800 } else { 170 };
+        payload.resize(mtu(family) + chance.of(longer) as usize, 5);
     }
+    let mut packet = match family {
+        Family::V4 => packet_v4(chance, kind, &payload),
+        Family::V6 => packet_v6(chance, kind, &payload),
+    };
+    if chance.is(8) {
+        packet.extend(vec![0; chance.of(20) as usize]);
+    }
+    packet
+}
+
+/// A datagram whose checksum is right, but for the addresses; or is none, or a wrong one.
+fn datagram(chance: &mut Chance, addresses: &[u8], payload: &[u8]) -> Vec<u8> {
+    let length = (8 + payload.len()) as u16;
+    let port = PORT + 2 * chance.of(2) as u16;
+    let mut datagram = [0x1388, port, length, 0].map(u16::to_be_bytes).concat();
+    datagram.extend(payload);
+    let words = addresses.as_chunks().0.iter().map(|word| u32::from(u16::from_be_bytes(*word)));
+    let sum = checksum(words.sum::<u32>() + u32::from(UDP) + u32::from(length), &datagram);
+    let sum = if sum == 0 { 0xffff } else { sum };
+    put(&mut datagram, 6, if chance.is(8) { chance.of(2) as u16 } else { sum });
+    datagram
+}
+
+/// One of IPv6. What has options has another header before the datagram: this says nothing of layers to either.
+fn packet_v6(chance: &mut Chance, kind: Kind, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x60, 0, 0, 0, 0, 0, 0, 8];
+    packet.extend(mld::address(1, 2).octets());
+    packet.extend(mld::GROUP.octets());
+    let datagram = datagram(chance, &packet[8..], payload);
+    let protocol = if chance.is(60) { 59 } else { UDP };
+    if kind == Kind::WithOptions || chance.is(60) {
+        // Options for the destination (RFC 8200, section 4.6): padding.
+        packet[6] = 60;
+        packet.extend([protocol, 0, 1, 4, 0, 0, 0, 0]);
+    } else {
+        packet[6] = protocol;
+    }
+    packet.extend(datagram);
+    let length = (packet.len() - 40) as u16;
+    put(&mut packet, 4, if chance.is(60) { length - 1 + 2 * chance.of(2) as u16 } else { length });
+    packet[0] = if chance.is(60) { 0x50 } else { 0x60 };
+    packet[7] = if chance.is(50) { 1 } else { packet[7] };
+    packet
+}
+
+/// One of IPv4.
+fn packet_v4(chance: &mut Chance, kind: Kind, payload: &[u8]) -> Vec<u8> {
     let words = if kind == Kind::WithOptions { 6 } else { 5 };
     let protocol = if chance.is(60) { 99 } else { UDP };
     let (length, header) = (words * 4 + 8 + payload.len(), words * 4);
@@ -103,48 +167,60 @@ fn packet(chance: &mut Chance, sequence: u16, kind: Kind) -> Vec<u8> {
     packet.extend(GROUP.octets());
     // No operation, and the end (RFC 791, section 3.1).
     packet.extend(&[1, 1, 1, 0][..header - 20]);
-    packet.extend([0x13, 0x88]);
-    packet.extend((PORT + 2 * chance.of(2) as u16).to_be_bytes());
-    packet.extend([0; 4]);
-    packet.extend(payload);
+    let datagram = datagram(chance, &packet[12..20], payload);
+    packet.extend(datagram);
     put(&mut packet, 2, length as u16);
     put(&mut packet, 4, chance.of(65_536) as u16);
     put(&mut packet, 6, if chance.is(50) { 0x2000 } else { 0x4000 * chance.of(2) as u16 });
     packet[8] = if chance.is(50) { 1 } else { packet[8] };
-    put(&mut packet, header + 4, (length - header) as u16);
-    let addresses = (12..20).step_by(2).map(|at| u32::from(u16::from_be_bytes([packet[at], packet[at + 1]])));
-    let sum = checksum(addresses.sum::<u32>() + u32::from(UDP) + (length - header) as u32, &packet[header..]);
-    let sum = if sum == 0 { 0xffff } else { sum };
-    put(&mut packet, header + 6, if chance.is(8) { chance.of(2) as u16 } else { sum });
     let sum = checksum(0, &packet[..header]);
     put(&mut packet, 10, if chance.is(60) { sum ^ 1 } else { sum });
-    if chance.is(8) {
-        packet.extend(vec![0; chance.of(20) as usize]);
-    }
     packet
 }
 
 /// Reads or sends packets at an interface `eth0`.
-struct Raw(Socket);
+struct Raw {
+    socket: Socket,
+    family: Family,
+    group: IpAddr,
+}
 
 impl Raw {
-    fn open(namespace: &Namespace, kind: Type) -> Self {
+    fn open(fork: &Fork, namespace: &Namespace, kind: Type) -> Self {
+        let (family, group) = (fork.family, fork.group());
         namespace.run(|| {
-            let socket = Socket::new(Domain::PACKET, kind, Some(Protocol::from(i32::from(IP.to_be()))));
-            let socket = socket.expect("root may");
+            let protocol = Protocol::from(i32::from(ethertype(family).to_be()));
+            let socket = Socket::new(Domain::PACKET, kind, Some(protocol)).expect("root may");
             socket.set_nonblocking(true).expect("an option");
             setsockopt(&socket, sockopt::RcvBufForce, &(32 << 20)).expect("an option");
-            Raw(socket)
+            Raw { socket, family, group }
         })
     }
 
     /// Sends a packet from an interface of Ethernet, to the group.
     fn send(&self, by: &LinkAddr, packet: &[u8]) {
-        let [_, second, third, fourth] = GROUP.octets();
-        let to = [0x01, 0x00, 0x5e, second, third, fourth];
-        let frame = [&to, &by.addr().expect("an address")[..], &IP.to_be_bytes(), packet].concat();
-        let sent = sendto(self.0.as_raw_fd(), &frame, by, MsgFlags::empty());
+        let to = match self.group {
+            IpAddr::V4(group) => {
+                let [_, second, third, fourth] = group.octets();
+                [0x01, 0x00, 0x5e, second & 0x7f, third, fourth]
+            }
+            IpAddr::V6(group) => {
+                let [.., a, b, c, d] = group.octets();
+                [0x33, 0x33, a, b, c, d]
+            }
+        };
+        let kind = ethertype(self.family).to_be_bytes();
+        let frame = [&to, &by.addr().expect("an address")[..], &kind, packet].concat();
+        let sent = sendto(self.socket.as_raw_fd(), &frame, by, MsgFlags::empty());
         assert_eq!(sent, Ok(frame.len()));
+    }
+
+    /// Whether a packet is for the group.
+    fn is_it(&self, packet: &[u8]) -> bool {
+        match self.group {
+            IpAddr::V4(group) => packet.get(16..20) == Some(&group.octets()),
+            IpAddr::V6(group) => packet.get(24..40) == Some(&group.octets()),
+        }
     }
 
     /// What has come for the group, until nothing comes for a while.
@@ -152,8 +228,8 @@ impl Raw {
         let (mut packets, mut buffer) = (Vec::new(), [0; 2048]);
         let mut end = Instant::now() + Duration::from_millis(500);
         while Instant::now() < end {
-            match recvfrom::<LinkAddr>(self.0.as_raw_fd(), &mut buffer) {
-                Ok((length, _)) if length >= 20 && buffer[16..20] == GROUP.octets() => {
+            match recvfrom::<LinkAddr>(self.socket.as_raw_fd(), &mut buffer) {
+                Ok((length, _)) if self.is_it(&buffer[..length]) => {
                     packets.push(buffer[..length].to_vec());
                     end = Instant::now() + Duration::from_millis(500);
                 }
@@ -166,19 +242,18 @@ impl Raw {
 }
 
 /// What comes to both hosts in each phase, by one way of thinning.
-fn outcome((thins, first): (Thins, Kind)) -> Vec<Vec<Vec<u8>>> {
-    let fork = Fork::new(thins);
-    fork.narrow(MTU);
-    let from = sender(&fork.source, SOURCE);
-    let _members = fork.members(&from);
-    let raw = Raw::open(&fork.source, Type::RAW);
+fn outcome(family: Family, (thins, first): (Thins, Kind)) -> Vec<Vec<Vec<u8>>> {
+    let fork = Fork::new(family, thins);
+    fork.narrow(mtu(family));
+    let _members = fork.members(&fork.sender());
+    let raw = Raw::open(&fork, &fork.source, Type::RAW);
     let device = fork.source.run(|| {
         getifaddrs()
             .expect("a list")
             .find_map(|one| one.address.filter(|_| one.interface_name == "eth0")?.as_link_addr().copied())
     });
     let device = device.expect("an interface");
-    let hosts = fork.hosts().map(|host| Raw::open(host, Type::DGRAM));
+    let hosts = fork.hosts().map(|host| Raw::open(&fork, host, Type::DGRAM));
     hosts.iter().for_each(|host| drop(host.come()));
     let (mut chance, mut outcome) = (Chance(7), Vec::new());
     for number in 0..PACKETS {
@@ -191,7 +266,7 @@ fn outcome((thins, first): (Thins, Kind)) -> Vec<Vec<Vec<u8>>> {
             HANDED_OVER_FROM.. if chance.is(50) => [Kind::WithOptions, Kind::Long][chance.of(2) as usize],
             _ => Kind::Usual,
         };
-        raw.send(&device, &packet(&mut chance, 65_000_u16.wrapping_add(number as u16), kind));
+        raw.send(&device, &packet(family, &mut chance, 65_000_u16.wrapping_add(number as u16), kind));
         if number % 20 == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -221,8 +296,16 @@ fn the_kernel_and_user_space_send_the_same_bytes() {
     }
     // Whichever it is that the filter leaves to user space first.
     for first in [Kind::Long, Kind::WithOptions] {
-        alike(&[Thins::Kernel, Thins::User].map(|thins| outcome((thins, first))));
+        alike(&[Thins::Kernel, Thins::User].map(|thins| outcome(Family::V4, (thins, first))));
     }
+}
+
+#[test]
+fn the_kernel_and_user_space_send_the_same_bytes_of_ipv6() {
+    if lacks_filter("the_kernel_and_user_space_send_the_same_bytes_of_ipv6") {
+        return;
+    }
+    alike(&[Thins::Kernel, Thins::User].map(|thins| outcome(Family::V6, (thins, Kind::Long))));
 }
 
 fn alike([by_kernel, by_user]: &[Vec<Vec<Vec<u8>>>; 2]) {

@@ -9,12 +9,12 @@ use outflow_multicast::{Event, Flow, Interface};
 use outflow_routing::membership::{Family, Host, HostSettings, Interest, Level};
 use socket2::{Domain, SockRef, Socket, Type};
 
+use crate::hosts::PORT;
 use crate::net::{Namespace, is_skipped};
 use crate::relay::{PATIENCE, Relay};
 use crate::thinned::{LAYERS, Layered, come, is_without_gap, level};
 
-const GROUP: Ipv6Addr = Ipv6Addr::new(0xff1e, 0, 0, 0, 0, 0, 0, 0x123);
-const PORT: u16 = 5004;
+pub(crate) const GROUP: Ipv6Addr = Ipv6Addr::new(0xff1e, 0, 0, 0, 0, 0, 0, 0x123);
 
 pub(crate) fn is_wanted(event: &Event) -> bool {
     matches!(event, Event::Wanted { group, .. } if *group == GROUP)
@@ -25,7 +25,7 @@ pub(crate) fn is_gone(event: &Event) -> bool {
 }
 
 /// A namespace whose addresses can be used at once.
-fn namespace(role: &str) -> Namespace {
+pub(crate) fn namespace(role: &str) -> Namespace {
     let namespace = Namespace::new(role);
     for scope in ["all", "default"] {
         namespace.sysctl(&format!("net.ipv6.conf.{scope}.accept_dad"), "0");
@@ -34,7 +34,7 @@ fn namespace(role: &str) -> Namespace {
 }
 
 /// Joins two namespaces by a pair of devices with addresses of a /64: a number of the network, and 1 and 2.
-fn link(a: (&Namespace, &str), b: (&Namespace, &str), network: u16) {
+pub(crate) fn link(a: (&Namespace, &str), b: (&Namespace, &str), network: u16) {
     a.0.ip(&["link", "add", a.1, "type", "veth", "peer", "name", b.1, "netns", &b.0.name]);
     for ((namespace, device), host) in [(a, 1), (b, 2)] {
         let address = address(network, host).to_string() + "/64";
@@ -52,7 +52,7 @@ fn link(a: (&Namespace, &str), b: (&Namespace, &str), network: u16) {
     }
 }
 
-fn address(network: u16, host: u16) -> Ipv6Addr {
+pub(crate) fn address(network: u16, host: u16) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00, 0, 0, network, 0, 0, 0, host)
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn member(host: &Namespace) -> UdpSocket {
 }
 
 /// A socket that sends to groups.
-fn sender(host: &Namespace, from: Ipv6Addr) -> UdpSocket {
+pub(crate) fn sender(host: &Namespace, from: Ipv6Addr) -> UdpSocket {
     host.run(|| {
         let socket = Socket::new(Domain::IPV6, Type::DGRAM, None).expect("a socket");
         socket.bind(&SocketAddrV6::new(from, 0, 0, 0).into()).expect("its address");
@@ -80,7 +80,7 @@ fn sender(host: &Namespace, from: Ipv6Addr) -> UdpSocket {
 }
 
 /// Sends until one of the packets is received.
-fn sent_until_received(from: &UdpSocket, at: &UdpSocket) {
+pub(crate) fn sent_until_received(from: &UdpSocket, at: &UdpSocket) {
     let (end, mut buffer) = (Instant::now() + PATIENCE, [0; 100]);
     while Instant::now() < end {
         from.send_to(b"data", (GROUP, PORT)).expect("a way out");

@@ -67,8 +67,13 @@ impl Relay {
     }
 
     /// Starts it with what thins.
-    pub(crate) fn start_thinning(thins: Thins, namespace: &Namespace, names: &[&str]) -> Self {
-        Self::start_with((Version::V3, thins), namespace, (names, &[]), None)
+    pub(crate) fn start_thinning(
+        family: Family,
+        thins: Thins,
+        namespace: &Namespace,
+        names: &[&str],
+    ) -> Self {
+        Self::start_of(family, (Version::V3, thins), namespace, (names, &[]), None)
     }
 
     /// Starts it as a router of DVMRP, with hosts on some interfaces and neighbours on some.

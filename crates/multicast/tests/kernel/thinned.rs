@@ -1,15 +1,16 @@
 //! Packets that say their layer, forwarded where it is wanted.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use outflow_multicast::{Counts, Event, Flow, Name, Snapshot};
+use outflow_multicast::{Counts, Event, Flow, Interface, Name, Snapshot};
 use outflow_packet::gmc::Mark;
-use outflow_routing::membership::Level;
+use outflow_routing::membership::{Family, Level};
 use outflow_rtp::{PlainHeader, RtpHeader};
 
 use crate::dvmrp::{Ends, Line};
 use crate::hosts::{GROUP, PORT, SOURCE, member, sender, sent_until_received};
+use crate::mld;
 use crate::net::{Namespace, is_skipped, lacks_filter, link};
 use crate::relay::{Relay, Thins};
 
@@ -79,25 +80,37 @@ pub(crate) fn is_without_gap(numbers: &[u16]) -> bool {
 
 /// A source, a router that thins in one way or the other, and two hosts: one on each link.
 pub(crate) struct Fork {
+    pub(crate) family: Family,
     pub(crate) source: Namespace,
     router: Namespace,
     hosts: [Namespace; 2],
     relay: Relay,
 }
 
-const HOSTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 2, 0, 2), Ipv4Addr::new(10, 3, 0, 2)];
+/// The host on a link of IPv4.
+const fn host(number: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 2 + number as u8, 0, 2)
+}
 
 impl Fork {
-    pub(crate) fn new(thins: Thins) -> Self {
-        let (source, router) = (Namespace::new("source"), Namespace::new("router"));
-        let hosts = ["a", "b"].map(Namespace::new);
-        link(&source, ("eth0", "10.1.0.2"), &router, ("in0", "10.1.0.1"));
-        for (number, host) in hosts.iter().enumerate() {
-            let (net, device) = (number + 2, format!("out{number}"));
-            link(&router, (&device, &format!("10.{net}.0.1")), host, ("eth0", &format!("10.{net}.0.2")));
-        }
-        let relay = Relay::start_thinning(thins, &router, &["in0", "out0", "out1"]);
-        Fork { source, router, hosts, relay }
+    pub(crate) fn new(family: Family, thins: Thins) -> Self {
+        let namespace = |role| match family {
+            Family::V4 => Namespace::new(role),
+            Family::V6 => mld::namespace(role),
+        };
+        let [source, router, a, b] = ["source", "router", "a", "b"].map(namespace);
+        let fork = |of: u8, namespace, device| match family {
+            Family::V4 => {
+                let [here, there] = [2, 1].map(|end| Ipv4Addr::new(10, of, 0, end).to_string());
+                link(namespace, ("eth0", &here), &router, (device, &there));
+            }
+            Family::V6 => mld::link((&router, device), (namespace, "eth0"), of.into()),
+        };
+        fork(1, &source, "in0");
+        fork(2, &a, "out0");
+        fork(3, &b, "out1");
+        let relay = Relay::start_thinning(family, thins, &router, &["in0", "out0", "out1"]);
+        Fork { family, source, router, hosts: [a, b], relay }
     }
 
     /// The second link takes no longer packets than this.
@@ -115,19 +128,54 @@ impl Fork {
         self.relay.snapshot().counts
     }
 
+    /// The group that hosts join.
+    pub(crate) const fn group(&self) -> IpAddr {
+        match self.family {
+            Family::V4 => IpAddr::V4(GROUP),
+            Family::V6 => IpAddr::V6(mld::GROUP),
+        }
+    }
+
+    /// What sends to the group.
+    pub(crate) fn sender(&self) -> UdpSocket {
+        match self.family {
+            Family::V4 => sender(&self.source, SOURCE),
+            Family::V6 => mld::sender(&self.source, mld::address(1, 2)),
+        }
+    }
+
     /// Members on both links, once packets have come to both.
     pub(crate) fn members(&self, from: &UdpSocket) -> [UdpSocket; 2] {
-        let [a, b] = &self.hosts;
-        let members = [member(a, HOSTS[0]), member(b, HOSTS[1])];
-        members.iter().for_each(|member| sent_until_received(from, member));
-        members
+        [0, 1].map(|number| match self.family {
+            Family::V4 => {
+                let member = member(&self.hosts[number], host(number));
+                sent_until_received(from, &member);
+                member
+            }
+            Family::V6 => {
+                let member = mld::member(&self.hosts[number]);
+                mld::sent_until_received(from, &member);
+                member
+            }
+        })
+    }
+
+    /// What a host is known by to the router.
+    fn known_as(&self, number: usize) -> IpAddr {
+        match self.family {
+            Family::V4 => host(number).into(),
+            Family::V6 => {
+                let interface = self.hosts[number].run(|| Interface::find(Family::V6, "eth0"));
+                interface.expect("an interface").address
+            }
+        }
     }
 
     /// A host says its level, which holds when this returns.
     pub(crate) fn say(&self, host: usize, number: u8) -> Flow {
         let (at, wanted) = (("out0", "out1"), level(number));
         let device = if host == 0 { at.0 } else { at.1 };
-        let said = self.relay.multicast.say_level(HOSTS[host].into(), GROUP.into(), wanted);
+        let said = self.relay.multicast.say_level(self.known_as(host), self.group(), wanted);
         self.relay.runtime.block_on(said).expect("a member");
         let is_at = |(name, level): &(Name, Level)| **name == *device && *level == wanted;
         let is_it = |event: &Event| matches!(event, Event::Flow(flow) if flow.thinned.iter().any(is_at));
@@ -139,8 +187,18 @@ impl Fork {
 #[test]
 fn each_host_gets_the_layers_that_it_wants_by_the_kernel() {
     if !lacks_filter("each_host_gets_the_layers_that_it_wants_by_the_kernel") {
-        let counts = each_host_gets_the_layers_that_it_wants(Thins::Kernel);
+        let counts = each_host_gets_the_layers_that_it_wants(Family::V4, Thins::Kernel);
         // Of each group of pictures two at the lower level, and then all, by one interface.
+        let filter = counts.filter;
+        assert_eq!((filter.copies, filter.thinned, filter.failed), (120, 40, 0), "{filter:?}");
+        assert_eq!((filter.packets, filter.handed_over, counts.user.copies), (160, 0, 0), "{filter:?}");
+    }
+}
+
+#[test]
+fn each_host_gets_the_layers_that_it_wants_of_ipv6_by_the_kernel() {
+    if !lacks_filter("each_host_gets_the_layers_that_it_wants_of_ipv6_by_the_kernel") {
+        let counts = each_host_gets_the_layers_that_it_wants(Family::V6, Thins::Kernel);
         let filter = counts.filter;
         assert_eq!((filter.copies, filter.thinned, filter.failed), (120, 40, 0), "{filter:?}");
         assert_eq!((filter.packets, filter.handed_over, counts.user.copies), (160, 0, 0), "{filter:?}");
@@ -150,20 +208,20 @@ fn each_host_gets_the_layers_that_it_wants_by_the_kernel() {
 #[test]
 fn each_host_gets_the_layers_that_it_wants_by_user_space() {
     if !is_skipped("each_host_gets_the_layers_that_it_wants_by_user_space") {
-        let counts = each_host_gets_the_layers_that_it_wants(Thins::User);
+        let counts = each_host_gets_the_layers_that_it_wants(Family::V4, Thins::User);
         let user = counts.user;
         assert_eq!((user.thinned, user.no_room, user.send_errors, user.malformed), (40, 0, 0, 0), "{user:?}");
         assert_eq!((user.copies, counts.filter.packets), (120, 0));
     }
 }
 
-fn each_host_gets_the_layers_that_it_wants(thins: Thins) -> Counts {
-    let fork = Fork::new(thins);
-    let from = sender(&fork.source, SOURCE);
+fn each_host_gets_the_layers_that_it_wants(family: Family, thins: Thins) -> Counts {
+    let fork = Fork::new(family, thins);
+    let from = fork.sender();
     let [at_a, at_b] = fork.members(&from);
     let flow = fork.say(1, 2);
     assert_eq!(flow.by_kernel, ["out0".into()], "what is wanted at its best stays the kernel's");
-    let mut layered = Layered { from: &from, to: (GROUP, PORT).into(), sequence: 65_500 };
+    let mut layered = Layered { from: &from, to: (fork.group(), PORT).into(), sequence: 65_500 };
     layered.send(20);
     let (numbers, layers) = come(&at_a, 80);
     assert_eq!((numbers.len(), is_without_gap(&numbers)), (80, true));
