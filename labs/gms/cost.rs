@@ -1,22 +1,24 @@
 //! Core time of a router a packet that it forwards.
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use outflow_labs::bench::{OTHER_CPU, RELAY_CPU};
 use outflow_labs::core_time::CoreTime;
 use outflow_labs::figures::{progress, quantile, rounded};
-use outflow_labs::net::{PLAYER, Paths, SOURCE};
+use outflow_labs::net::{PLAYER, PLAYER_V6, Paths, SOURCE, SOURCE_V6};
 use outflow_labs::process::{be_preferred, keep_to_cpu};
 use outflow_labs::relay::{Relay, listen};
 use outflow_labs::scene::wait_for;
+use outflow_multicast::Interface;
 use outflow_packet::gmc::Mark;
+use outflow_routing::membership::Family;
 use outflow_rtp::PlainHeader;
 use serde_json::json;
 
-const GROUP: Ipv4Addr = Ipv4Addr::new(239, 7, 1, 1);
-const PORT: u16 = 5200;
+use super::source::groups;
+use super::tree::{PORT, join, sender};
 
 /// Bytes of the media in a packet.
 const PAYLOAD: usize = 1200;
@@ -44,17 +46,18 @@ struct Scene<'p> {
     paths: &'p Paths,
     router: Relay<'p>,
     from: UdpSocket,
+    group: IpAddr,
     _member: UdpSocket,
     sequence: u16,
 }
 
 /// Nanoseconds by each, by its name.
-pub(crate) fn measure(rounds: usize) -> Result<Vec<(&'static str, f64)>> {
+pub(crate) fn measure(family: Family, rounds: usize) -> Result<Vec<(&'static str, f64)>> {
     keep_to_cpu(OTHER_CPU)?;
     be_preferred();
-    let paths = ALL.iter().map(|_| Paths::new()).collect::<Result<Vec<_>>>()?;
+    let paths = ALL.iter().map(|_| Paths::new()?.with_ipv6()).collect::<Result<Vec<_>>>()?;
     let core = CoreTime::watch(RELAY_CPU)?;
-    let open = |(paths, (by, _)): (_, &(By, _))| Scene::open(paths, *by);
+    let open = |(paths, (by, _)): (_, &(By, _))| Scene::open(paths, family, *by);
     let mut scenes = paths.iter().zip(&ALL).map(open).collect::<Result<Vec<_>>>()?;
     let mut costs = [const { Vec::new() }; ALL.len()];
     for round in 1..=rounds {
@@ -68,26 +71,28 @@ pub(crate) fn measure(rounds: usize) -> Result<Vec<(&'static str, f64)>> {
 }
 
 impl<'p> Scene<'p> {
-    fn open(paths: &'p Paths, by: By) -> Result<Self> {
+    fn open(paths: &'p Paths, family: Family, by: By) -> Result<Self> {
         paths.relay_receives_on(RELAY_CPU)?;
         paths.players_receive_on(OTHER_CPU)?;
         let filter = if by == By::User { "user" } else { "auto" };
         let settings = format!("[multicast]\ninterfaces = [\"in0\", \"out0\"]\nfilter = \"{filter}\"\n");
         let router = Relay::start_on(&paths.relay, &format!("{}{settings}", listen()), Some(RELAY_CPU))?;
-        let member = paths.players.run(|| {
-            let socket = UdpSocket::bind((GROUP, PORT))?;
-            socket.join_multicast_v4(&GROUP, &PLAYER)?;
-            anyhow::Ok(socket)
-        })?;
-        let from = paths.source.run(|| UdpSocket::bind((SOURCE, 0)))?;
-        from.set_multicast_ttl_v4(8)?;
-        let mut scene = Scene { paths, router, from, _member: member, sequence: 0 };
+        let [group, _] = groups(family);
+        let (own, source) = match family {
+            Family::V4 => (IpAddr::from(PLAYER), IpAddr::from(SOURCE)),
+            Family::V6 => (PLAYER_V6.into(), SOURCE_V6.into()),
+        };
+        let member = paths.players.run(|| join(group, own, "eth0"))?;
+        let from = paths.source.run(|| sender(source, "eth0"))?;
+        let mut scene = Scene { paths, router, from, group, _member: member, sequence: 0 };
         wait_for("the router forwards", || {
             scene.send(0)?;
             Ok(scene.flow()?["by_kernel"] == json!(["out0"]))
         })?;
         if by != By::Kernel {
-            let wish = json!({ "host": PLAYER.to_string(), "group": GROUP.to_string(), "level": 2 });
+            // What it is known by: of IPv6 its link-local address.
+            let host = paths.players.run(|| Interface::find(family, "eth0"))?.address;
+            let wish = json!({ "host": host.to_string(), "group": group.to_string(), "level": 2 });
             scene.router.put("/api/v1/multicast/levels", &wish)?;
             let wanted = if by == By::User { "user" } else { "kernel" };
             wait_for("the router leaves out", || Ok(scene.flow()?["thinned_by"] == wanted))?;
@@ -109,7 +114,7 @@ impl<'p> Scene<'p> {
         let mark =
             Mark { layer, layers: 3, grown: 0, first: true, opens, adds: false, opens_all, ends: None };
         let packet = mark.write(&header.emit(), &[7; PAYLOAD]).context("it has a place")?;
-        self.from.send_to(&packet, (GROUP, PORT))?;
+        self.from.send_to(&packet, (self.group, PORT))?;
         self.sequence = self.sequence.wrapping_add(1);
         Ok(())
     }

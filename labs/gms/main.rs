@@ -1,10 +1,11 @@
 //! Generalized multicast over three levels of routers: does each link carry the best level that is wanted behind it,
 //! and what does a packet cost?
 //!
-//! **The tree.** A source, seven relays that are routers of DVMRP (one, two and four), a host behind each of the last
-//! ones. Two streams whose packets say what they are: wavelet video of 33 levels (352x288, 15 frames a second), and
+//! **The tree.** A source, seven relays (one, two and four), a host behind each of the last ones. Of IPv4 they are routers
+//! of DVMRP; of IPv6, which that does not route, each is a host of the one above (RFC 4605): its figures stand under
+//! `ipv6`. Two streams whose packets say what they are: wavelet video of 33 levels (352x288, 15 frames a second), and
 //! AV1 of three spatial and three temporal layers. Every 8.5 s one host wants another level of both, or leaves,
-//! or is back: a program there says so by reports of IGMPv3 with levels (RFC 9279). All links are watched.
+//! or is back: a program there says so by reports of IGMPv3 or MLDv2 with levels (RFC 9279). All links are watched.
 //!
 //! While nothing changes (from 5.5 s after each change on: routers hold what they have asked for 2 s each before they
 //! ask for less): `rate_error_pct` is that of the link and stream that is furthest off, `unwanted` packets came over a
@@ -30,10 +31,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use outflow_labs::figures::{Options, progress, quantile, rounded, run_lab};
+use outflow_routing::membership::Family;
 use serde_json::{Value, json};
 
 use judge::{Change, Run, Wants};
-use source::{GROUPS, LEVELS, STREAMS, Source, Video};
+use source::{LEVELS, STREAMS, Source, Video, groups};
 use tree::{HOSTS, Tree, counted};
 use witness::Witness;
 
@@ -48,9 +50,14 @@ fn main() -> ExitCode {
 
 fn lab(options: &Options) -> Result<Value> {
     let (changes, rounds) = if options.quick { (3, 3) } else { (14, 9) };
-    let mut figures = over_routers(changes)?;
-    let costs = cost::measure(rounds)?;
-    for (name, cost) in costs {
+    let mut figures = of(Family::V4, (changes, rounds))?;
+    figures["ipv6"] = of(Family::V6, (changes, rounds))?;
+    Ok(figures)
+}
+
+fn of(family: Family, (changes, rounds): (u32, usize)) -> Result<Value> {
+    let mut figures = over_routers(family, changes)?;
+    for (name, cost) in cost::measure(family, rounds)? {
         figures[name] = json!(cost);
     }
     Ok(figures)
@@ -65,19 +72,19 @@ fn next(random: &mut fastrand::Rng, wants: &Wants) -> (usize, [Option<u8>; STREA
     (host, LEVELS.map(|levels| Some(random.u8(1..=levels))))
 }
 
-fn over_routers(changes: u32) -> Result<Value> {
+fn over_routers(family: Family, changes: u32) -> Result<Value> {
     let seconds = 5 + (EVERY * (changes + 1)).as_secs() as u32;
     progress(format!("coding {seconds} s of video"));
     let video = Video::new(seconds + 15)?;
-    let tree = Tree::new()?;
-    progress("waiting for routes");
+    let tree = Tree::new(family)?;
+    progress("waiting for routers");
     let mut routers = tree.start()?;
     let mut random = fastrand::Rng::with_seed(SEED);
     let programs = (0..HOSTS).map(|host| tree.program(host)).collect::<Result<Vec<_>>>()?;
     let mut members = [const { Vec::new() }; HOSTS];
     let mut wants = [LEVELS.map(|levels| Some(levels.min(2))); HOSTS];
     for host in 0..HOSTS {
-        for (stream, group) in GROUPS.into_iter().enumerate() {
+        for (stream, group) in groups(family).into_iter().enumerate() {
             programs[host].says(group, wants[host][stream])?;
             members[host].push(tree.join(host, group)?);
         }
@@ -94,7 +101,7 @@ fn over_routers(changes: u32) -> Result<Value> {
         if wanted[0].is_none() {
             members[host].clear();
         }
-        for (stream, group) in GROUPS.into_iter().enumerate() {
+        for (stream, group) in groups(family).into_iter().enumerate() {
             programs[host].says(group, wanted[stream])?;
             if was[stream].is_none() && wanted[stream].is_some() {
                 members[host].push(tree.join(host, group)?);

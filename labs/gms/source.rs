@@ -3,7 +3,7 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -16,17 +16,27 @@ use outflow_labs::wavelet::{coded, pictures};
 use outflow_media::{Format, Time, Track};
 use outflow_packet::gmc::{Mark, Marks};
 use outflow_packet::{Packet, Parsed, Parser};
+use outflow_routing::membership::Family;
 use outflow_rtp::RtpHeader;
 use outflow_wavelet::rtp::{CLOCK_RATE, PACKET_BYTES, Packetizer, track};
 
-use super::tree::{PORT, SOURCE, Tree};
+use super::tree::{PORT, Tree, sender};
 
 /// Streams.
 pub(crate) const STREAMS: usize = 2;
 pub(crate) const WAVELET: usize = 0;
 pub(crate) const AV1: usize = 1;
 /// Their groups.
-pub(crate) const GROUPS: [Ipv4Addr; STREAMS] = [Ipv4Addr::new(239, 7, 0, 1), Ipv4Addr::new(239, 7, 0, 2)];
+pub(crate) const fn groups(family: Family) -> [IpAddr; STREAMS] {
+    match family {
+        Family::V4 => [IpAddr::V4(Ipv4Addr::new(239, 7, 0, 1)), IpAddr::V4(Ipv4Addr::new(239, 7, 0, 2))],
+        Family::V6 => [
+            IpAddr::V6(Ipv6Addr::new(0xff1e, 0, 0, 0, 0, 0, 7, 1)),
+            IpAddr::V6(Ipv6Addr::new(0xff1e, 0, 0, 0, 0, 0, 7, 2)),
+        ],
+    }
+}
+
 /// Levels of each.
 pub(crate) const LEVELS: [u8; STREAMS] = [33, 5];
 /// Frames of wavelet video a second, and how many there are before they come again.
@@ -134,11 +144,11 @@ pub(crate) struct Source {
 
 impl Source {
     pub(crate) fn start(tree: &Tree, video: &Video) -> Result<Self> {
-        let socket = tree.source.run(|| UdpSocket::bind((SOURCE, 0)))?;
-        socket.set_multicast_ttl_v4(8)?;
+        let own = tree.source_address();
+        let socket = tree.source.run(|| sender(own, "eth0"))?;
         let (stop, schedule) = (Arc::new(AtomicBool::new(false)), video.schedule());
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || send(&socket, &schedule, &stopped));
+        let (stopped, groups) = (Arc::clone(&stop), groups(tree.family));
+        let thread = std::thread::spawn(move || send((&socket, groups), &schedule, &stopped));
         Ok(Source { stop, thread })
     }
 
@@ -150,7 +160,7 @@ impl Source {
 }
 
 fn send(
-    socket: &UdpSocket,
+    (socket, groups): (&UdpSocket, [IpAddr; STREAMS]),
     schedule: &[(Duration, usize, Vec<u8>)],
     stopped: &AtomicBool,
 ) -> Result<Vec<Sent>> {
@@ -165,7 +175,7 @@ fn send(
         let (of, frame_at) =
             *frames[*stream].filter(|(of, _)| *of == timestamp).get_or_insert((timestamp, at));
         frames[*stream] = Some((of, frame_at));
-        socket.send_to(packet, (GROUPS[*stream], PORT))?;
+        socket.send_to(packet, (groups[*stream], PORT))?;
         let (layer, bytes) = (Mark::read(packet).context("a mark")?.layer, packet.len());
         let identity = identity(packet)?;
         sent.push(Sent { at, stream: *stream, identity, layer, bytes, frame_at, timestamp });

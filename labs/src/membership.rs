@@ -1,7 +1,7 @@
-//! A program on a host that says levels by reports of IGMPv3 (RFC 9279), as a relay does upstream, and answers when it
-//! is asked. It receives nothing: players of the host do, whose kernel says no levels.
+//! A program on a host that says levels by reports of IGMPv3 or MLDv2 (RFC 9279), as a relay does upstream, and answers
+//! when it is asked. It receives nothing: players of the host do, whose kernel says no levels.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use outflow_media::Time;
 use outflow_multicast::Interface;
-use outflow_multicast::sys::Routing;
+use outflow_multicast::sys::{Listener, Routing};
 use outflow_routing::Level;
 use outflow_routing::membership::{Family, Host, HostSettings, Interest};
 
@@ -19,7 +19,7 @@ use crate::net::Namespace;
 const LOOK: Duration = Duration::from_millis(2);
 
 /// A group, and the level that is wanted of it from now on.
-type Wish = (Ipv4Addr, Option<Level>);
+type Wish = (IpAddr, Option<Level>);
 
 /// It ends without a word when this is dropped.
 pub struct LevelProgram {
@@ -29,23 +29,24 @@ pub struct LevelProgram {
 
 impl LevelProgram {
     /// One that has said nothing yet, on `eth0` of a host.
-    pub fn start(host: &Namespace) -> Result<Self> {
-        let (interface, kernel) = host.run(|| {
-            let family = Family::V4;
-            anyhow::Ok((Interface::find(family, "eth0")?, Routing::open(family, None)?))
+    pub fn start(host: &Namespace, family: Family) -> Result<Self> {
+        let (ends, interface) = host.run(|| {
+            let interface = Interface::find(family, "eth0")?;
+            let ends = Ends { hears: Listener::open(family)?, speaks: Routing::open(family, None)? };
+            // The kernel may be no member of what it says.
+            ends.hears.add(interface.index)?;
+            anyhow::Ok((ends, interface))
         })?;
-        // Without this its socket hears no queries of groups that the kernel is no member of.
-        kernel.add_vif(0, interface.index)?;
         let (wishes, said) = channel();
-        let thread = std::thread::spawn(move || speak(&interface, &kernel, &said));
+        let thread = std::thread::spawn(move || speak(&interface, &ends, &said));
         Ok(LevelProgram { wishes: Some(wishes), thread: Some(thread) })
     }
 
     /// Wants a level of a group from now on, or nothing.
-    pub fn says(&self, group: Ipv4Addr, level: Option<u8>) -> Result<()> {
+    pub fn says(&self, group: impl Into<IpAddr>, level: Option<u8>) -> Result<()> {
         let level = level.map(|level| Level::new(level).context("levels are 1 to 127")).transpose()?;
         let wishes = self.wishes.as_ref().context("it runs")?;
-        wishes.send((group, level)).context("the program that says levels has ended")
+        wishes.send((group.into(), level)).context("the program that says levels has ended")
     }
 }
 
@@ -58,7 +59,13 @@ impl Drop for LevelProgram {
     }
 }
 
-fn speak(interface: &Interface, kernel: &Routing, wishes: &Receiver<Wish>) -> Result<()> {
+/// Its sockets.
+struct Ends {
+    hears: Listener,
+    speaks: Routing,
+}
+
+fn speak(interface: &Interface, ends: &Ends, wishes: &Receiver<Wish>) -> Result<()> {
     let start = Instant::now();
     let mut members = Host::new(Time::ZERO, HostSettings::new(interface.link(), 1));
     let mut buffer = vec![0; 2048];
@@ -69,16 +76,16 @@ fn speak(interface: &Interface, kernel: &Routing, wishes: &Receiver<Wish>) -> Re
         match wish {
             Ok((group, level)) => {
                 let interest = level.map_or(Interest::nothing(), Interest::all);
-                members.set(now, group.into(), interest).map_err(|_| anyhow!("{group} is no group"))?;
+                members.set(now, group, interest).map_err(|_| anyhow!("{group} is no group"))?;
             }
             Err(RecvTimeoutError::Timeout) => members.handle_timeout(now),
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
-        while let Ok(received) = kernel.receive(&mut buffer) {
+        while let Ok(received) = ends.hears.receive(&mut buffer) {
             members.handle_packet(now, &buffer[..received.length.min(buffer.len())]);
         }
         while let Some(to) = members.poll_transmit(&mut packet) {
-            kernel.send(&packet, to, interface.index)?;
+            ends.speaks.send(&packet, to, interface.index)?;
         }
     }
 }

@@ -290,7 +290,7 @@ fn a_host_that_wants_less_gets_less_on_its_interface_alone() -> Result<()> {
     let mut relay = scene.relay("[streams.cam]\ngroup = \"udp://239.1.1.1:5200\"\n")?;
     let _coding = codes("cam", &scene)?;
     relay.wait_up("cam")?;
-    let program = LevelProgram::start(&scene.other)?;
+    let program = LevelProgram::start(&scene.other, Family::V4)?;
     program.says(GROUP, Some(3))?;
     wait_served(&relay, "out1", Some("relay"))?;
     // The players' own reports know no levels, and do not unsay what was said from their address.
@@ -400,7 +400,7 @@ fn the_relay_sends_what_comes_in_as_a_group_where_less_is_wanted() -> Result<()>
     let to = format!("-f mpegts udp://{GROUP}:{PORT}?pkt_size=1316&ttl=8&localaddr={SOURCE}");
     let _sending = ffmpeg_sends(&clip(), &to).within(&scene.paths.source).start()?;
     relay.wait_up("cam")?;
-    let program = LevelProgram::start(&scene.other)?;
+    let program = LevelProgram::start(&scene.other, Family::V4)?;
     program.says(GROUP, Some(3))?;
     wait_served(&relay, "out1", Some("relay"))?;
     let low = kinds(&scene.other, OTHER, 3)?;

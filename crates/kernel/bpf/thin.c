@@ -67,9 +67,10 @@ struct {
 	__type(value, struct track);
 } blank SEC(".maps");
 
+/* Of packets of IPv4, and of IPv6. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, 2);
 	__type(key, __u32);
 	__type(value, struct thin_counts);
 } thin_counts SEC(".maps");
@@ -387,7 +388,7 @@ static __always_inline int thin_any(struct __sk_buff *skb, const int v6)
 	struct packet *packet;
 	struct track *track = 0;
 	struct flow *flow;
-	__u32 zero = 0, length;
+	__u32 zero = 0, version = v6, length;
 
 	if (skb->protocol != bpf_htons(v6 ? ETHERTYPE_IPV6 : ETHERTYPE_IPV4) || skb->pkt_type == PACKET_OTHERHOST)
 		return TC_ACT_UNSPEC;
@@ -398,7 +399,7 @@ static __always_inline int thin_any(struct __sk_buff *skb, const int v6)
 	flow = bpf_map_lookup_elem(&flows, &id.flow);
 	if (!flow || flow->by_user)
 		return TC_ACT_UNSPEC;
-	counts = bpf_map_lookup_elem(&thin_counts, &zero);
+	counts = bpf_map_lookup_elem(&thin_counts, &version);
 	packet = bpf_map_lookup_elem(&packets, &zero);
 	if (!counts || !packet)
 		return TC_ACT_UNSPEC;

@@ -44,7 +44,7 @@ pub use forwarder::{UserCounts, open_filter};
 pub use interfaces::{Addresses, Interface, Warning};
 pub use neighbours::Neighbours;
 pub use options::Options;
-pub use outflow_kernel::thin::{Counts as FilterCounts, Filter};
+pub use outflow_kernel::thin::{Counts as FilterCounts, Filter, Version};
 pub use querier::Downstream;
 pub use timing::Timing;
 pub use wanted::Wanted;

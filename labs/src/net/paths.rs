@@ -16,6 +16,10 @@ pub const RELAY_IN: Ipv4Addr = Ipv4Addr::new(10, 66, 1, 1);
 pub const RELAY_OUT: Ipv4Addr = Ipv4Addr::new(10, 66, 2, 1);
 /// The players' address.
 pub const PLAYER: Ipv4Addr = Ipv4Addr::new(10, 66, 2, 2);
+/// The source's address, where it has IPv6.
+pub const SOURCE_V6: Ipv6Addr = Ipv6Addr::new(0xfd66, 0, 0, 1, 0, 0, 0, 2);
+/// The relay's address towards the source there.
+pub const RELAY_IN_V6: Ipv6Addr = Ipv6Addr::new(0xfd66, 0, 0, 1, 0, 0, 0, 1);
 /// The relay's address towards the players, and theirs, where they have IPv6.
 pub const RELAY_OUT_V6: Ipv6Addr = Ipv6Addr::new(0xfd66, 0, 0, 2, 0, 0, 0, 1);
 /// The players' address there.
@@ -57,27 +61,47 @@ impl Paths {
         Ok(paths)
     }
 
-    /// Gives the relay and the players addresses of IPv6, too, with neighbours known.
+    /// Gives all of them addresses of IPv6, too, with neighbours known.
     pub fn with_ipv6(self) -> Result<Self> {
-        let ends = [(&self.relay, "out0", RELAY_OUT_V6), (&self.players, "eth0", PLAYER_V6)];
-        for (namespace, device, address) in ends {
-            namespace.ip(&["address", "add", &format!("{address}/64"), "dev", device, "nodad"])?;
+        let Paths { source, relay, players } = &self;
+        let links = [
+            [(source, "eth0", SOURCE_V6), (relay, "in0", RELAY_IN_V6)],
+            [(players, "eth0", PLAYER_V6), (relay, "out0", RELAY_OUT_V6)],
+        ];
+        for [a, b] in links {
+            for (namespace, device, address) in [a, b] {
+                namespace.ip(&["address", "add", &format!("{address}/64"), "dev", device, "nodad"])?;
+            }
+            for ((here, device, _), (there, far, address)) in [(a, b), (b, a)] {
+                know(here, device, address.into(), &mac_of(there, far)?)?;
+            }
         }
-        know(&self.relay, "out0", PLAYER_V6.into(), &mac_of(&self.players, "eth0")?)?;
-        know(&self.players, "eth0", RELAY_OUT_V6.into(), &mac_of(&self.relay, "out0")?)?;
         Ok(self)
     }
 }
 
 /// Joins two namespaces by a veth pair, up and with neighbours known, so that no first packet
-/// waits for ARP.
-pub fn link(a: &Namespace, at_a: (&str, Ipv4Addr), b: &Namespace, at_b: (&str, Ipv4Addr)) -> Result<()> {
+/// waits for ARP or NDP.
+pub fn link<A: Into<IpAddr> + Copy>(
+    a: &Namespace,
+    at_a: (&str, A),
+    b: &Namespace,
+    at_b: (&str, A),
+) -> Result<()> {
     #[rustfmt::skip]
     a.ip(&["link", "add", at_a.0, "txqueuelen", "10000", "type", "veth",
            "peer", "name", at_b.0, "netns", b.name()])?;
     for (namespace, (device, address)) in [(a, at_a), (b, at_b)] {
-        namespace.sysctl(&format!("net.ipv4.conf.{device}.rp_filter"), "0")?;
-        namespace.ip(&["address", "add", &format!("{address}/24"), "dev", device])?;
+        match address.into() {
+            IpAddr::V4(address) => {
+                namespace.sysctl(&format!("net.ipv4.conf.{device}.rp_filter"), "0")?;
+                namespace.ip(&["address", "add", &format!("{address}/24"), "dev", device])?;
+            }
+            IpAddr::V6(address) => {
+                namespace.sysctl(&format!("net.ipv6.conf.{device}.accept_dad"), "0")?;
+                namespace.ip(&["address", "add", &format!("{address}/64"), "dev", device, "nodad"])?;
+            }
+        }
         namespace.ip(&["link", "set", device, "up"])?;
     }
     for (here, (device, _), there, (far, address)) in [(a, at_a, b, at_b), (b, at_b, a, at_a)] {

@@ -147,7 +147,7 @@ fn a_level_travels_over_routers_to_the_relay_that_sends() -> Result<()> {
 fn a_level_is_not_unsaid_by_a_kernel_that_leaves_with_each_player() -> Result<()> {
     let test = "a_level_is_not_unsaid_by_a_kernel";
     let Some(net) = Routers::new(test, &["ffmpeg", "ffprobe"])? else { return Ok(()) };
-    let program = LevelProgram::start(&net.host)?;
+    let program = LevelProgram::start(&net.host, Family::V4)?;
     levels_travel(&net, |level| program.says(GROUP, Some(level)))
 }
 
@@ -275,7 +275,7 @@ fn of_what_a_relay_sends_each_link_on_the_way_carries_the_best_that_is_wanted_be
     a.wait_up("cam")?;
     wait_route(&d, OWN, on(6, 1))?;
     let low = sees(&net.host, HOST)?;
-    let program = LevelProgram::start(&net.host)?;
+    let program = LevelProgram::start(&net.host, Family::V4)?;
     program.says(GROUP, Some(3))?;
     wait_sent(&a, &[("mid0", 3)])?;
     wait_for("the intra pictures alone come", || Ok(layers(&low, 30).is_ok_and(|seen| seen == [0].into())))?;

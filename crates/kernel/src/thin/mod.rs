@@ -29,6 +29,15 @@ const PACKET_BYTES: usize = 64;
 /// Compiled by `build.rs`.
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/thin.o")));
 
+/// A version of IP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
 /// Packets of a source to a group that come in by an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowId {
@@ -77,7 +86,7 @@ pub struct State {
     pub closed: Closed,
 }
 
-/// What was done, of all flows.
+/// What was done, of all flows of a version of IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counts {
@@ -138,7 +147,7 @@ impl Filter {
             shape(lru, "tracks", size_of::<TrackKey>(), size_of::<Track>(), tracks_max, 0),
             array("blank", size_of::<Track>()),
             MapShape { kind: bpf_map_type::BPF_MAP_TYPE_PERCPU_ARRAY, ..array("packets", PACKET_BYTES) },
-            array("thin_counts", size_of::<CountsEntry>()),
+            MapShape { entries: 2, ..array("thin_counts", size_of::<CountsEntry>()) },
         ];
         let code = Code::new(OBJECT, &shapes)?;
         let thin = code.load(bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS, "thin")?;
@@ -151,21 +160,18 @@ impl Filter {
         Ok(Filter { flows, tracks, tracks_max, counts, epochs, thin, thin_v6, hear })
     }
 
-    /// Puts it at the ingress of an interface, which is one of Ethernet, for packets of IPv4. It needs no privileges any
-    /// more.
+    /// Puts it at the ingress of an interface, which is one of Ethernet, for packets of a version of IP. It needs no
+    /// privileges any more.
     ///
     /// # Errors
     /// Kernels older than 6.6 cannot.
-    pub fn attach(&self, ifindex: u32) -> Result<Seat, KernelError> {
-        sit(&self.thin, ifindex)
-    }
-
-    /// The same for packets of IPv6.
-    ///
-    /// # Errors
-    /// As those of [`Filter::attach`].
-    pub fn attach_v6(&self, ifindex: u32) -> Result<Seat, KernelError> {
-        sit(&self.thin_v6, ifindex)
+    pub fn attach(&self, version: Version, ifindex: u32) -> Result<Seat, KernelError> {
+        let program = match version {
+            Version::V4 => &self.thin,
+            Version::V6 => &self.thin_v6,
+        };
+        let seat = bpf::attach_ingress(program, ifindex);
+        seat.map(Seat).map_err(|e| KernelError::new("attaching the filter to an interface", e))
     }
 
     /// The program of a packet socket that gets the packets of flows that are user space's (`SO_ATTACH_BPF`).
@@ -210,15 +216,10 @@ impl Filter {
         keys.filter_map(|key| Some((key.id(), self.tracks.get(&key)?.states()))).collect()
     }
 
-    /// What was done.
-    pub fn counts(&self) -> Counts {
-        let Some(counts) = self.counts.get(&0) else { return Counts::default() };
+    /// What was done with packets of a version of IP.
+    pub fn counts(&self, version: Version) -> Counts {
+        let Some(counts) = self.counts.get(&(version as u32)) else { return Counts::default() };
         let CountsEntry { packets, bytes, copies, thinned, failed, handed_over, unfit } = counts;
         Counts { packets, bytes, copies, thinned, failed, handed_over, unfit }
     }
-}
-
-fn sit(program: &OwnedFd, ifindex: u32) -> Result<Seat, KernelError> {
-    let seat = bpf::attach_ingress(program, ifindex);
-    seat.map(Seat).map_err(|e| KernelError::new("attaching the filter to an interface", e))
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use outflow_kernel::limits::WAYS_MAX;
-use outflow_kernel::thin::{Filter, FlowId, Seat, Way};
+use outflow_kernel::thin::{Counts, Filter, FlowId, Seat, Version, Way};
 use outflow_packet::gmc::Ways;
 use outflow_packet::{Level, MaxLayer};
 use outflow_routing::membership::Family;
@@ -36,23 +36,28 @@ pub(super) const fn flow_id(pair: Pair, ifindex: u32) -> FlowId {
 /// What the kernel's filter is told; by the driver, before its table of multicast routing.
 #[derive(Debug)]
 pub(super) struct Filtered {
-    family: Family,
+    version: Version,
     filter: Arc<Filter>,
     flows: BTreeMap<Pair, (FlowId, Places)>,
 }
 
 impl Filtered {
     pub(super) fn new(family: Family, filter: Arc<Filter>) -> Self {
-        Filtered { family, filter, flows: BTreeMap::new() }
+        let version = match family {
+            Family::V4 => Version::V4,
+            Family::V6 => Version::V6,
+        };
+        Filtered { version, filter, flows: BTreeMap::new() }
     }
 
     /// Has it sit at an interface of Ethernet.
     pub(super) fn sit(&self, ifindex: u32) -> Result<Seat, String> {
-        let seat = match self.family {
-            Family::V4 => self.filter.attach(ifindex),
-            Family::V6 => self.filter.attach_v6(ifindex),
-        };
-        seat.map_err(|error| error.to_string())
+        self.filter.attach(self.version, ifindex).map_err(|error| error.to_string())
+    }
+
+    /// What it has done with packets of this family.
+    pub(super) fn counts(&self) -> Counts {
+        self.filter.counts(self.version)
     }
 
     pub(super) fn filter(&self) -> &Arc<Filter> {

@@ -254,7 +254,7 @@ impl Forwarder {
 
     /// What the kernel's filter has forwarded.
     pub(crate) fn filter_counts(&self) -> thin::Counts {
-        self.filtered.as_ref().map(|filtered| filtered.filter().counts()).unwrap_or_default()
+        self.filtered.as_ref().map(|filtered| filtered.counts()).unwrap_or_default()
     }
 
     /// Why there is no such filter, if there is none.

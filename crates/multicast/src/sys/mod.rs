@@ -14,7 +14,8 @@ use std::net::{IpAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 pub use self::changes::Changes;
-pub(crate) use self::packets::{Batch, Ethernet, Frame, Listener, Offload, READ_AT_ONCE, Sender, Tap};
+pub use self::packets::Listener;
+pub(crate) use self::packets::{Batch, Ethernet, Frame, Offload, READ_AT_ONCE, Sender, Tap};
 pub use self::types::{FlowCounts, Upcall, UpcallKind, VIFS_MAX, Vif, Vifs};
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, SockaddrIn6, recvmsg, sendmsg, setsockopt,

@@ -29,14 +29,18 @@ const fn protocol(family: Family) -> u16 {
 /// Hears packets of IGMP on interfaces where the kernel's table does not bring them to a router, and those of MLD, which
 /// the kernel gives to no program whole.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub struct Listener {
     socket: Socket,
     family: Family,
 }
 
 impl Listener {
     /// One that hears nothing yet.
-    pub(crate) fn open(family: Family) -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// As the kernel says: without CAP_NET_RAW there is none.
+    pub fn open(family: Family) -> io::Result<Self> {
         let socket = packet_socket(Type::DGRAM)?;
         socket.attach_filter(&filter::membership(family))?;
         socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
@@ -45,18 +49,26 @@ impl Listener {
     }
 
     /// Hears an interface, too: what is sent there to any group.
-    pub(crate) fn add(&self, interface: u32) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// As the kernel says.
+    pub fn add(&self, interface: u32) -> io::Result<()> {
         set(&self.socket, libc::PACKET_ADD_MEMBERSHIP, &all_groups(interface))?;
         bind(&self.socket, self.family, 0)
     }
 
     /// Whether an interface is to be asked for all groups no more. It may be gone already.
-    pub(crate) fn remove(&self, interface: u32) {
+    pub fn remove(&self, interface: u32) {
         let _gone_already = set(&self.socket, libc::PACKET_DROP_MEMBERSHIP, &all_groups(interface));
     }
 
-    /// Reads the next packet from its IP header on, of any interface; `WouldBlock` if there is none.
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    /// Reads the next packet from its IP header on, of any interface.
+    ///
+    /// # Errors
+    ///
+    /// As the kernel says: `WouldBlock` if there is none.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         let mut control = nix::cmsg_space!(libc::timespec);
         let mut parts = [io::IoSliceMut::new(buffer)];
         let fd = self.socket.as_raw_fd();

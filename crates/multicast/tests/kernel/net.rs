@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sched::{CloneFlags, setns};
-use outflow_multicast::{Filter, open_filter};
+use outflow_multicast::{Filter, Version, open_filter};
 use outflow_skip::skipped;
 
 /// Whether the test is to be left out, which is then said where it is seen.
@@ -33,7 +33,9 @@ pub(crate) fn lacks_filter(test: &str) -> bool {
     if is_skipped(test) {
         return true;
     }
-    let sits = |filter: Arc<Filter>| filter.attach(LOOPBACK).map(drop).map_err(|error| error.to_string());
+    let sits = |filter: Arc<Filter>| {
+        filter.attach(Version::V4, LOOPBACK).map(drop).map_err(|error| error.to_string())
+    };
     let why = open_filter().and_then(sits).err();
     why.iter().for_each(|why| skipped(test, why));
     why.is_some()
