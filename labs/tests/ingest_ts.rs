@@ -1,8 +1,10 @@
 //! Transport streams come in over UDP, multicast, RTP and HTTP; players decode them.
 
+use std::net::Ipv6Addr;
+
 use anyhow::{Result, ensure};
 use outflow_labs::media::{Sender, Shape};
-use outflow_labs::net::{Paths, RELAY_IN, SOURCE, STRANGER};
+use outflow_labs::net::{Paths, RELAY_IN, SOURCE, SOURCE_V6, STRANGER};
 use outflow_labs::process::Program;
 use outflow_labs::programs::{clip, ffmpeg_sends, gst};
 use outflow_labs::relay::{HTTP_PORT, Relay, listen};
@@ -11,6 +13,8 @@ use outflow_labs::scene::{
 };
 
 const PICTURES: u32 = 50;
+/// Another address of the source's machine, of IPv6.
+const STRANGER_V6: Ipv6Addr = Ipv6Addr::new(0xfd66, 0, 0, 1, 0, 0, 0, 3);
 
 fn configuration(source: &str) -> String {
     format!("{}[streams.live]\nsource = \"{source}\"\n", listen())
@@ -72,6 +76,20 @@ fn source_specific_multicast_takes_the_named_source_only() -> Result<()> {
     let to = format!("-f mpegts udp://232.1.1.1:5000?pkt_size=1316&ttl=4&localaddr={SOURCE}");
     let source = format!("udp://232.1.1.1:5000?source={SOURCE}&interface=in0");
     comes_through(&paths, &source, &ffmpeg_sends(&clip(), &to))
+}
+
+#[test]
+fn source_specific_multicast_of_ipv6_takes_the_named_source_only() -> Result<()> {
+    let Some(paths) = scene("source-specific multicast of IPv6", &["ffmpeg", "gst-launch-1.0"])? else {
+        return Ok(());
+    };
+    let paths = paths.with_ipv6()?;
+    paths.source.ip(&["address", "add", &format!("{STRANGER_V6}/64"), "dev", "eth0", "nodad"])?;
+    let to = |from| format!("-f mpegts udp://[ff35::8000:1]:5000?pkt_size=1316&ttl=4&localaddr={from}");
+    let stranger = to(STRANGER_V6);
+    let _stranger = ffmpeg_sends(&Sample::Mpeg2Ts.file()?, &stranger).within(&paths.source).start()?;
+    let source = format!("udp://[ff35::8000:1]:5000?source={SOURCE_V6}&interface=in0");
+    comes_through(&paths, &source, &ffmpeg_sends(&clip(), &to(SOURCE_V6)))
 }
 
 #[test]

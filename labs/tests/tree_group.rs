@@ -54,6 +54,7 @@ impl Lan {
             namespace.ip(&[&["link", "add", "eth0", "type", "veth"], &peer[..]].concat())?;
             bridge.ip(&["link", "set", &port, "master", "lan", "up"])?;
             namespace.ip(&["address", "add", &format!("10.67.1.{last}/24"), "dev", "eth0"])?;
+            namespace.ip(&["address", "add", &format!("fd67::{last}/64"), "dev", "eth0", "nodad"])?;
             namespace.ip(&["link", "set", "eth0", "up"])?;
             namespace.ip(&["route", "add", "224.0.0.0/4", "dev", "eth0"])?;
             Ok(namespace)
@@ -291,6 +292,34 @@ fn the_group_has_the_best_level_that_is_wanted() -> Result<()> {
     wait_for("the level of the one that is left", || Ok(level()? == 2))?;
     wait_packets(&relays[0], 50)?;
     relays.iter_mut().try_for_each(Relay::healthy)?;
+    parent.healthy()
+}
+
+#[test]
+fn relays_that_are_reached_by_ipv6_take_groups_of_ipv6() -> Result<()> {
+    let Some(lan) = Lan::new("groups of IPv6")? else { return Ok(()) };
+    let by_ipv6 = |name, last: u8, more: &str| {
+        let [before, after] = [format!("10.67.1.{last}:"), format!("[fd67::{last}]:")];
+        of_tree(name, last, more).replace("0.0.0.0", "[::]").replace(&before, &after)
+    };
+    let groups =
+        format!("groups = [\"{GROUPS}\", \"ff35::8000:0/120\"]\n[streams.live]\nsource = \"push\"\n");
+    let mut parent = Relay::start(&lan.parent, &by_ipv6("parent", 1, &groups))?;
+    let more = format!("parents = [\"[fd67::1]:{PORT}\"]\ntransport = \"multicast\"\n");
+    let mut child = Relay::start(lan.child(0), &by_ipv6("child-0", 2, &more))?;
+    let _publishing = publishes(&lan)?;
+    parent.wait_up("live")?;
+    let _player = lan.watches(0)?;
+    wait_by(&child, "child-0", "multicast")?;
+    wait_packets(&child, 100)?;
+    ensure!(child.stream("live")?["source"]["lost"] == 0, "packets were lost at the child");
+    wait_for("only the group to be sent to", || {
+        let state = parent.stream("live")?;
+        let all = state["receivers"].as_array().context("receivers")?;
+        let name = all.first().and_then(|one| one["name"].as_str()).unwrap_or_default();
+        Ok(all.len() == 1 && name.starts_with("tree:eth0:[ff35::80"))
+    })?;
+    child.healthy()?;
     parent.healthy()
 }
 

@@ -1,12 +1,13 @@
 //! UDP sockets that receive: plain, in pairs, and in multicast groups.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use bytes::{Bytes, BytesMut};
 use outflow_rtsp::Pair;
-use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
+use outflow_socket::join_group;
+use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
 
 use crate::Error;
@@ -123,47 +124,16 @@ fn open(at: SocketAddr, buffer: usize) -> io::Result<Socket> {
 }
 
 fn join(socket: &Socket, place: &Place) -> io::Result<()> {
-    let interface = place.interface.as_deref().map(Interface::find).transpose()?;
-    let index = interface.as_ref().map_or(0, |i| i.index);
-    match (place.at.ip(), place.source) {
-        (IpAddr::V4(group), Some(IpAddr::V4(source))) => {
-            let local = interface.and_then(|i| i.v4).unwrap_or(Ipv4Addr::UNSPECIFIED);
-            socket.join_ssm_v4(&source, &group, &local)
-        }
-        (IpAddr::V4(group), None) => {
-            socket.join_multicast_v4_n(&group, &InterfaceIndexOrAddress::Index(index))
-        }
-        (IpAddr::V6(group), None) => socket.join_multicast_v6(&group, index),
-        _ => {
-            Err(io::Error::other("one source of a group can be asked for with IPv4 only: leave ?source= out"))
-        }
-    }
+    let interface = place.interface.as_deref().map(index_of).transpose()?;
+    join_group(socket, place.at.ip(), place.source, interface.unwrap_or(0))
 }
 
-struct Interface {
-    index: u32,
-    v4: Option<Ipv4Addr>,
-}
-
-impl Interface {
-    /// By its name, or by one of its addresses.
-    fn find(wanted: &str) -> io::Result<Interface> {
-        let ip: Option<IpAddr> = wanted.parse().ok();
-        let all = if_addrs::get_if_addrs()?;
-        let name = all
-            .iter()
-            .find(|i| i.name == wanted || Some(i.ip()) == ip)
-            .map(|i| i.name.clone())
-            .ok_or_else(|| io::Error::other(format!("no interface '{wanted}' with an address")))?;
-        let mut found = Interface { index: 0, v4: None };
-        for interface in all.into_iter().filter(|i| i.name == name) {
-            found.index = interface.index.unwrap_or(found.index);
-            if let (IpAddr::V4(v4), None) = (interface.ip(), found.v4) {
-                found.v4 = Some(v4);
-            }
-        }
-        Ok(found)
-    }
+/// The index of an interface, by its name, or by one of its addresses.
+fn index_of(wanted: &str) -> io::Result<u32> {
+    let ip: Option<IpAddr> = wanted.parse().ok();
+    let mut all = if_addrs::get_if_addrs()?.into_iter();
+    let found = all.find(|one| one.name == wanted || Some(one.ip()) == ip).and_then(|one| one.index);
+    found.ok_or_else(|| io::Error::other(format!("no interface '{wanted}' with an address")))
 }
 
 #[cfg(test)]
@@ -197,8 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn interfaces_are_found_by_name_and_address() {
-        let lo = Interface::find("127.0.0.1").unwrap();
-        assert_eq!(lo.v4, Some(Ipv4Addr::LOCALHOST));
-        assert!(Interface::find("no-such-interface").is_err());
+        assert_eq!(index_of("127.0.0.1").unwrap(), index_of("lo").unwrap());
+        assert!(index_of("no-such-interface").is_err());
     }
 }

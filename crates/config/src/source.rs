@@ -165,10 +165,6 @@ impl UdpSource {
                 let what = format!("{source} can send nothing to {}", address.at.ip());
                 return Err(Invalid::new(what, "give both as IPv4 or both as IPv6 addresses"));
             }
-            if source.is_ipv6() && address.at.ip().is_multicast() {
-                let what = "source-specific IPv6 multicast is not supported";
-                return Err(Invalid::new(what, "leave source out, or use an IPv4 group"));
-            }
         }
         Ok(UdpSource {
             at: address.at,
@@ -220,6 +216,7 @@ mod tests {
             "udp://0.0.0.0:5000?format=data",
             "udp://0.0.0.0:5000?format=ppm",
             "udp://[ff15::1]:5000?interface=eth0",
+            "udp://[ff35::8000:1]:5000?source=fd00::1&interface=eth0",
             "rtp://0.0.0.0:5004",
         ] {
             assert_eq!(read(text).expect(text).to_string(), text);
@@ -233,7 +230,7 @@ mod tests {
         assert!(what("http://a/b").contains("begins with udp://"));
         assert!(what("udp://0.0.0.0:5000?interface=eth0").contains("no multicast group"));
         assert!(what("udp://239.1.1.1:5000?source=fd00::1").contains("both as IPv4"));
-        assert!(what("udp://[ff15::1]:5000?source=fd00::1").contains("not supported"));
+        assert!(what("udp://[ff35::1]:5000?source=10.0.0.1").contains("both as IPv4"));
         assert!(what("rtp://0.0.0.0:65535").contains("above 65535"));
         assert!(!what("http://u:secret@h/x").contains("secret"));
     }

@@ -41,6 +41,35 @@ impl Network {
         }
     }
 
+    /// How many addresses are in it, or the largest number if that is not enough.
+    pub fn count(&self) -> u64 {
+        match self {
+            Network::V4(prefix) => prefix.count(),
+            Network::V6(_, length) => 1_u64.checked_shl(128 - u32::from(*length)).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// One of its addresses, counted from 0; behind the last that is counted come the first ones again.
+    pub fn nth(&self, index: u64) -> IpAddr {
+        match self {
+            Network::V4(prefix) => prefix.nth(index).into(),
+            Network::V6(network, _) => {
+                Ipv6Addr::from_bits(network.to_bits() + u128::from(index % self.count())).into()
+            }
+        }
+    }
+
+    /// Its last address.
+    pub fn last(&self) -> IpAddr {
+        match self {
+            Network::V4(prefix) => prefix.nth(prefix.count() - 1).into(),
+            Network::V6(network, length) => {
+                let rest = u128::MAX.checked_shr(u32::from(*length)).unwrap_or(0);
+                Ipv6Addr::from_bits(network.to_bits() | rest).into()
+            }
+        }
+    }
+
     /// It, if it is one of IPv4.
     pub const fn v4(&self) -> Option<Prefix> {
         match self {
@@ -78,5 +107,43 @@ impl fmt::Display for Network {
             Network::V4(prefix) => write!(f, "{prefix}"),
             Network::V6(network, length) => write!(f, "{network}/{length}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(text: &str) -> Network {
+        text.parse().unwrap_or_else(|no| panic!("{no}"))
+    }
+
+    #[test]
+    fn ranges_of_addresses_have_bits() {
+        assert_eq!(network("10.9.0.0/16"), Network::of([10, 9, 3, 1].into(), 16));
+        assert_eq!(network("10.9.0.7").to_string(), "10.9.0.7/32");
+        assert_eq!(network("2001:db8::7:1/112").to_string(), "2001:db8::7:0/112");
+        for bad in ["10.9.0.0/33", "10.9/16", "::/129", "2001:db8", ""] {
+            assert!(bad.parse::<Network>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_counted() {
+        for (text, first, last, count) in [
+            ("232.1.2.9/30", "232.1.2.8", "232.1.2.11", 4),
+            ("0.0.0.0/0", "0.0.0.0", "255.255.255.255", 1 << 32),
+            ("ff35::8000:0/126", "ff35::8000:0", "ff35::8000:3", 4),
+            ("ff35::7", "ff35::7", "ff35::7", 1),
+            ("ff35::/64", "ff35::", "ff35::ffff:ffff:ffff:ffff", u64::MAX),
+            ("::/0", "::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", u64::MAX),
+        ] {
+            let (network, address) = (network(text), |text: &str| text.parse::<IpAddr>().expect("one"));
+            assert_eq!((network.nth(0), network.last()), (address(first), address(last)), "{text}");
+            assert_eq!((network.count(), network.nth(count)), (count, network.nth(0)), "{text}");
+            assert!(network.contains(network.nth(3)) && network.contains(network.last()), "{text}");
+            assert!(!network.contains(address("10.0.0.1")) || text == "0.0.0.0/0", "{text}");
+        }
+        assert!(network("10.0.0.0/8").contains("::ffff:10.1.1.1".parse().expect("one")), "written as IPv6");
     }
 }

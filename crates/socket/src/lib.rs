@@ -1,6 +1,7 @@
 //! Socket options and control messages that no library has.
 
 mod device;
+mod group;
 mod gso;
 pub mod limits;
 
@@ -9,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 pub use device::Tun;
+pub use group::join_group;
 pub use gso::Segment;
 pub use outflow_privilege::Buffer;
 

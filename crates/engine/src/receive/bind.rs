@@ -1,12 +1,11 @@
 //! Sockets that receive.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
-use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use outflow_socket::{Buffer, set_buffer, set_int};
+use outflow_socket::{Buffer, join_group, set_buffer, set_int};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::limits::{REPORTS_BUFFER_BYTES, SOURCE_BUFFER_BYTES};
@@ -132,37 +131,7 @@ fn join(socket: &Socket, group: IpAddr, from: Option<IpAddr>, interface: Option<
         Some(name) => rustix::net::netdevice::name_to_index(socket, name)?,
         None => 0,
     };
-    match (group, from) {
-        (IpAddr::V4(group), Some(IpAddr::V4(source))) => {
-            let local = interface_address(socket, index)?;
-            socket.join_ssm_v4(&source, &group, &local)
-        }
-        (IpAddr::V4(group), _) => {
-            socket.join_multicast_v4_n(&group, &socket2::InterfaceIndexOrAddress::Index(index))
-        }
-        (IpAddr::V6(group), None) => socket.join_multicast_v6(&group, index),
-        (IpAddr::V6(_), Some(_)) => {
-            Err(io::Error::other("source-specific IPv6 multicast is not supported; leave ?source= out"))
-        }
-    }
-}
-
-/// The address by which source-specific joins name an interface.
-fn interface_address(socket: &Socket, index: u32) -> io::Result<Ipv4Addr> {
-    if index == 0 {
-        return Ok(Ipv4Addr::UNSPECIFIED);
-    }
-    // SAFETY: zeros are a valid ifreq; name and address are read only as far as the kernel wrote.
-    unsafe {
-        let mut request: libc::ifreq = core::mem::zeroed();
-        if libc::if_indextoname(index, request.ifr_name.as_mut_ptr()).is_null()
-            || libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFADDR, &raw mut request) != 0
-        {
-            return Err(io::Error::last_os_error());
-        }
-        let address = &*(&raw const request.ifr_ifru.ifru_addr).cast::<libc::sockaddr_in>();
-        Ok(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)))
-    }
+    join_group(socket, group, from, index)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod saved;
 mod settings;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,10 +21,11 @@ use outflow_config::{DatagramSink, SinkProtocol, SinkUrl};
 use outflow_control::{Control, Playing, PushOptions, Upgrade};
 use outflow_engine::message::{ControlError, Destination};
 use outflow_engine::system::source_address;
-use outflow_media::Prefix;
+use outflow_media::Network;
 use outflow_packet::Level;
 use outflow_relay::Selection;
 use outflow_routing::demand::{Settings, Table};
+use outflow_routing::membership::Family;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
@@ -37,9 +38,9 @@ pub use settings::{GroupSettings, add, check, check_taken};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// Group and port; a track `n` goes to the port plus `2 n`.
-    pub to: SocketAddrV4,
+    pub to: SocketAddr,
     /// The address that its packets come from.
-    pub source: Ipv4Addr,
+    pub source: IpAddr,
     /// Hops that they may take.
     pub ttl: u8,
     interface: String,
@@ -51,8 +52,13 @@ pub struct Groups {
     book: Mutex<Book>,
 }
 
-/// A stream, and the interface by which it goes.
-type Key = (String, String);
+/// A stream, and how it goes: by an interface, to a group of a family.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    stream: String,
+    interface: String,
+    family: Family,
+}
 
 #[derive(Debug, Default)]
 struct Book {
@@ -63,7 +69,7 @@ struct Book {
 
 #[derive(Debug)]
 struct Entry {
-    to: SocketAddrV4,
+    to: SocketAddr,
     /// Players that were told of it, and may be members.
     seats: usize,
     /// What sends it is told what members want, as often as they ask by RTSP.
@@ -81,7 +87,7 @@ impl Groups {
     /// How many groups a stream goes to, and how many are in them.
     pub fn of(&self, stream: &str) -> (u64, u64) {
         let book = self.book();
-        let entries = book.entries.iter().filter(|((name, _), _)| name == stream);
+        let entries = book.entries.iter().filter(|(key, _)| key.stream == stream);
         let sent = entries.filter(|(_, entry)| entry.sending.as_ref().is_some_and(|one| !one.is_closed()));
         sent.fold((0, 0), |(groups, seats), (_, entry)| (groups + 1, seats + entry.seats as u64))
     }
@@ -90,16 +96,16 @@ impl Groups {
 impl Book {
     /// The group of a stream by an interface: one that no other stream has there. It follows from the name where it
     /// can, so that switches and routers see the same one again.
-    fn seat(&mut self, key: &Key, range: Prefix) -> Option<(u64, SocketAddrV4)> {
+    fn seat(&mut self, key: &Key, range: Network) -> Option<(u64, SocketAddr)> {
         let to = match self.entries.get(key) {
             Some(entry) => entry.to,
-            None => SocketAddrV4::new(self.free(key, range)?, GROUP_PORT),
+            None => SocketAddr::new(self.free(key, range)?, GROUP_PORT),
         };
         Some((self.seat_at(key, to)?, to))
     }
 
     /// A seat in this group; nothing if the stream has another one by the interface, or another stream has this.
-    fn seat_at(&mut self, key: &Key, to: SocketAddrV4) -> Option<u64> {
+    fn seat_at(&mut self, key: &Key, to: SocketAddr) -> Option<u64> {
         if self.entries.get(key).map_or_else(|| self.is_taken(key, to.ip()), |entry| entry.to != to) {
             return None;
         }
@@ -108,16 +114,16 @@ impl Book {
         Some(self.seats)
     }
 
-    fn free(&self, key: &Key, range: Prefix) -> Option<Ipv4Addr> {
-        let first = number(&key.0) % range.count();
+    fn free(&self, key: &Key, range: Network) -> Option<IpAddr> {
+        let first = number(&key.stream) % range.count();
         // With `entries` others, one of the next ones is free.
         let tries = range.count().min(self.entries.len() as u64 + 1);
-        (0..tries).map(|n| range.nth(first + n)).find(|ip| !self.is_taken(key, ip))
+        (0..tries).map(|n| range.nth(first.wrapping_add(n))).find(|ip| !self.is_taken(key, *ip))
     }
 
     /// Whether a stream has this group by the interface.
-    fn is_taken(&self, key: &Key, ip: &Ipv4Addr) -> bool {
-        let mut others = self.entries.iter().filter(|((_, interface), _)| *interface == key.1);
+    fn is_taken(&self, key: &Key, ip: IpAddr) -> bool {
+        let mut others = self.entries.iter().filter(|(other, _)| other.interface == key.interface);
         others.any(|(_, entry)| entry.to.ip() == ip)
     }
 
@@ -150,17 +156,23 @@ impl Seat {
     pub fn take(control: &Control, stream: &str, peer: IpAddr) -> Result<Seat, ControlError> {
         let settings = control.config().section::<GroupSettings>();
         let unfit = |text: &str| ControlError::Unsupported(text.to_owned());
-        let range = settings.groups.ok_or_else(|| {
-            unfit("nothing is sent by multicast here: set [tree] groups, or ask for unicast")
+        if settings.groups.is_empty() {
+            return Err(unfit("nothing is sent by multicast here: set [tree] groups, or ask for unicast"));
+        }
+        let peer = peer.to_canonical();
+        let family = Family::of(peer);
+        let range = settings.of(family).ok_or_else(|| {
+            let [has, other] = if peer.is_ipv4() { ["IPv6", "IPv4"] } else { ["IPv4", "IPv6"] };
+            unfit(&format!(
+                "only {has} groups are sent to: connect by {has}, add some of {other} to [tree] groups, or ask \
+                 for unicast"
+            ))
         })?;
-        let IpAddr::V4(peer) = peer.to_canonical() else {
-            return Err(unfit("only IPv4 groups are sent to: connect by IPv4, or ask for unicast"));
-        };
         let failed = |error| ControlError::system(format!("looking for the way to {peer}"), &error);
         let interface = interface_to(peer).map_err(failed)?.ok_or_else(|| {
             unfit("multicast goes out by interfaces, and there is none between: ask for unicast")
         })?;
-        let key = (stream.to_owned(), interface);
+        let key = Key { stream: stream.to_owned(), interface, family };
         let (number, to) =
             control.shared::<Groups>().book().seat(&key, range).ok_or(ControlError::Limit {
                 what: "streams that go to groups",
@@ -171,10 +183,14 @@ impl Seat {
     }
 
     /// It is given up where there is no way out by its interface.
-    fn at(control: &Control, key: Key, number: u64, to: SocketAddrV4) -> Result<Seat, ControlError> {
+    fn at(control: &Control, key: Key, number: u64, to: SocketAddr) -> Result<Seat, ControlError> {
         let ttl = u8::try_from(control.config().section::<GroupSettings>().ttl).unwrap_or(u8::MAX);
-        let interface = key.1.clone();
-        let group = Group { to, source: Ipv4Addr::UNSPECIFIED, ttl, interface };
+        let interface = key.interface.clone();
+        let unspecified = match key.family {
+            Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
+            Family::V6 => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let group = Group { to, source: unspecified, ttl, interface };
         let mut seat = Seat { control: control.clone(), key, number, group, sending: None };
         seat.group.source = seat.group.source()?;
         Ok(seat)
@@ -183,8 +199,8 @@ impl Seat {
 
 impl Group {
     /// The address that packets go out with. What sends them has a socket like this one.
-    fn source(&self) -> Result<Ipv4Addr, ControlError> {
-        let (to, interface) = (SocketAddr::V4(self.to), Some(self.interface.clone()));
+    fn source(&self) -> Result<IpAddr, ControlError> {
+        let (to, interface) = (self.to, Some(self.interface.clone()));
         let socket = outflow_engine::open_push(&Destination {
             to,
             from: None,
@@ -194,14 +210,11 @@ impl Group {
         })?;
         let address = socket.connect(to).and_then(|()| socket.local_addr());
         let doing = || format!("looking for the address of {}", self.interface);
-        match address.map_err(|error| ControlError::system(doing(), &error))?.ip() {
-            IpAddr::V4(source) => Ok(source),
-            IpAddr::V6(_) => Err(ControlError::Unsupported("only IPv4 groups are sent to".to_owned())),
-        }
+        Ok(address.map_err(|error| ControlError::system(doing(), &error))?.ip())
     }
 
     fn sink(&self) -> SinkUrl {
-        let (to, interface) = (SocketAddr::V4(self.to), Some(self.interface.clone()));
+        let (to, interface) = (self.to, Some(self.interface.clone()));
         SinkUrl::Datagrams(DatagramSink { protocol: SinkProtocol::Rtp, to, ttl: Some(self.ttl), interface })
     }
 }
@@ -272,7 +285,7 @@ impl Seat {
     }
 
     fn options(&self, level: Level) -> PushOptions {
-        let (stream, interface) = &self.key;
+        let Key { stream, interface, .. } = &self.key;
         let name = format!("tree:{interface}:{}", self.group.to);
         let selection = Selection { level, ..Selection::default() };
         // What is looped back the kernel would take for packets to be forwarded, where it routes multicast.
@@ -332,12 +345,12 @@ fn note(control: &Control, table: &mut Table<(), u64>, (member, level): Want) {
 }
 
 /// The interface by which packets go to an address; none if it is this machine's.
-fn interface_to(peer: Ipv4Addr) -> std::io::Result<Option<String>> {
+fn interface_to(peer: IpAddr) -> std::io::Result<Option<String>> {
     // The port is that of `discard`.
     let local = source_address(SocketAddr::from((peer, 9)))?;
     let all = if_addrs::get_if_addrs()?;
     let found = all.into_iter().find(|one| one.ip() == local && !one.is_loopback());
-    Ok(found.filter(|_| local != IpAddr::V4(peer)).map(|one| one.name))
+    Ok(found.filter(|_| local != peer).map(|one| one.name))
 }
 
 #[cfg(test)]
@@ -345,16 +358,16 @@ mod tests {
     use super::*;
 
     fn key(stream: &str, interface: &str) -> Key {
-        (stream.to_owned(), interface.to_owned())
+        Key { stream: stream.to_owned(), interface: interface.to_owned(), family: Family::V4 }
     }
 
     #[test]
     fn a_stream_has_one_group_by_an_interface_while_there_is_a_seat() {
         let mut book = Book::default();
-        let range: Prefix = "232.1.1.0/30".parse().expect("a range");
+        let range: Network = "232.1.1.0/30".parse().expect("a range");
         let all: Vec<_> =
             ["a", "b", "c", "d"].iter().map(|name| book.seat(&key(name, "eth0"), range)).collect();
-        let mut ips: Vec<_> = all.iter().flatten().map(|(_, to)| *to.ip()).collect();
+        let mut ips: Vec<_> = all.iter().flatten().map(|(_, to)| to.ip()).collect();
         let again = book.seat(&key("a", "eth0"), range).expect("it has one");
         assert_eq!(again.1, all[0].expect("the same").1);
         assert!(all.iter().flatten().all(|(number, _)| *number != again.0), "another seat");
@@ -371,22 +384,35 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_has_a_group_of_each_family_and_ranges_may_be_large() {
+        let mut book = Book::default();
+        let range: Network = "ff35::/64".parse().expect("a range");
+        let v6 = |stream| Key { family: Family::V6, ..key(stream, "eth0") };
+        let (_, to) = book.seat(&v6("a"), range).expect("there are many");
+        assert!(range.contains(to.ip()), "{to}");
+        let (_, other) = book.seat(&v6("b"), range).expect("there are many");
+        assert_ne!(to, other);
+        let (_, v4) = book.seat(&key("a", "eth0"), "232.1.1.0/30".parse().expect("a range")).expect("one");
+        assert!(v4.is_ipv4() && book.seat(&v6("a"), range).map(|(_, to)| to) == Some(to));
+    }
+
+    #[test]
     fn a_group_that_another_process_gave_out_is_that_of_the_same_stream() {
         let mut book = Book::default();
-        let to = |last: u8| SocketAddrV4::new(Ipv4Addr::new(232, 1, 1, last), GROUP_PORT);
+        let to = |last: u8| SocketAddr::new(IpAddr::from([232, 1, 1, last]), GROUP_PORT);
         let first = book.seat_at(&key("a", "eth0"), to(7)).expect("it is free");
         let second = book.seat_at(&key("a", "eth0"), to(7)).expect("another member");
         assert_ne!(first, second);
         assert_eq!(book.seat_at(&key("a", "eth0"), to(8)), None, "it has one");
         assert_eq!(book.seat_at(&key("b", "eth0"), to(7)), None, "it is another stream's");
         assert!(book.seat_at(&key("b", "eth1"), to(7)).is_some(), "not by this interface");
-        let range: Prefix = "232.1.1.7/32".parse().expect("a range");
+        let range: Network = "232.1.1.7/32".parse().expect("a range");
         assert_eq!(book.seat(&key("a", "eth0"), range).map(|(_, to)| to), Some(to(7)));
         assert_eq!(book.seat(&key("c", "eth0"), range), None);
     }
 
     #[test]
     fn there_is_no_interface_to_this_machine() {
-        assert_eq!(interface_to(Ipv4Addr::LOCALHOST).expect("there is a way"), None);
+        assert_eq!(interface_to(Ipv4Addr::LOCALHOST.into()).expect("there is a way"), None);
     }
 }

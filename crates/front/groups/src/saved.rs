@@ -1,12 +1,13 @@
 //! A seat in a group that goes on in another process, which sends to the group from then on.
 
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 
 use minicbor::{Decode, Encode};
 use outflow_control::Control;
 use outflow_packet::Level;
+use outflow_routing::membership::Family;
 
-use super::{GroupSettings, Groups, Seat};
+use super::{GroupSettings, Groups, Key, Seat};
 
 /// A seat, as it is said.
 #[derive(Debug, PartialEq, Eq, Encode, Decode)]
@@ -27,16 +28,16 @@ impl Seat {
     /// What another process needs to go on with it.
     pub fn save(&self) -> SavedSeat {
         let is_member = self.sending.is_some();
-        SavedSeat { interface: self.key.1.clone(), to: self.group.to.to_string(), is_member }
+        SavedSeat { interface: self.key.interface.clone(), to: self.group.to.to_string(), is_member }
     }
 
     /// Goes on with what another process has saved, of a member that wants this level. None if the stream is to go to
     /// other groups now: it has to be asked for again.
     pub fn restore(control: &Control, stream: &str, saved: SavedSeat, level: Level) -> Option<Seat> {
-        let range = control.config().section::<GroupSettings>().groups?;
-        let to: SocketAddrV4 = saved.to.parse().ok()?;
-        let key = (stream.to_owned(), saved.interface);
-        if !range.contains(*to.ip()) {
+        let to: SocketAddr = saved.to.parse().ok()?;
+        let key = Key { stream: stream.to_owned(), interface: saved.interface, family: Family::of(to.ip()) };
+        let range = control.config().section::<GroupSettings>().of(key.family)?;
+        if !range.contains(to.ip()) {
             return None;
         }
         let number = control.shared::<Groups>().book().seat_at(&key, to)?;

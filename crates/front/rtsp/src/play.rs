@@ -66,7 +66,7 @@ pub(super) async fn tracks(control: &Control, wanted: &Wanted) -> Result<Answer<
         Format::Ts | Format::Images | Format::Data => 1,
         Format::Rtp(tracks) => tracks.len(),
     };
-    let groups = control.config().section::<GroupSettings>().groups.is_some();
+    let groups = !control.config().section::<GroupSettings>().groups.is_empty();
     Ok(Answer::Tracks { count, groups })
 }
 
@@ -136,7 +136,7 @@ impl Player {
             none => none.insert(Seat::take(control, self.wanted.stream(), peer)?),
         };
         let group = seat.group();
-        Ok(Answer::Group { to: group.to.into(), source: group.source.into(), ttl: group.ttl })
+        Ok(Answer::Group { to: group.to, source: group.source, ttl: group.ttl })
     }
 
     /// Takes its place.

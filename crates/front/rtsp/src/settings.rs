@@ -110,7 +110,7 @@ fn check(check: &mut Check<'_, '_, '_>) {
             check.add(&[table[0], table[1], Key("transport")], what, "leave transport out");
         }
     }
-    if config.section::<GroupSettings>().groups.is_some() && config.listen.at(PLAIN).is_none() {
+    if !config.section::<GroupSettings>().groups.is_empty() && config.listen.at(PLAIN).is_none() {
         let help = "add [listen] rtsp = \"0.0.0.0:8554\", or leave groups out";
         let what = "by RTSP relays ask for groups, and there is none".to_owned();
         outflow_front_groups::add(check, what, help);

@@ -101,9 +101,7 @@ fn groups(check: &mut Check<'_, '_, '_>, multicast: &Multicast) {
         }
         group_of_sinks(check, name, &group);
         group_of_sources(check, name, &group);
-        if let IpAddr::V4(ip) = group.to.ip() {
-            outflow_front_groups::check_taken(check, name, ip);
-        }
+        outflow_front_groups::check_taken(check, name, group.to.ip());
         if group.to.is_ipv6() && multicast.mld == Mld::Off {
             let help = "leave mld = \"off\" out, or choose a group of IPv4";
             check.add(&path, "hosts join no groups of IPv6".to_owned(), help);
