@@ -3,6 +3,8 @@
 
 #[path = "multicast/demand.rs"]
 mod demand;
+#[path = "multicast/fan_out.rs"]
+mod fan_out;
 #[path = "multicast/levels.rs"]
 mod levels;
 #[path = "multicast/mld.rs"]

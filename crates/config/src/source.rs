@@ -160,11 +160,11 @@ impl UdpSource {
     fn parse(text: &str, parameters: &[&str]) -> Result<Self, Invalid> {
         let address = DatagramAddress::parse(text, parameters)?;
         address.check_multicast()?;
-        if let Some(source) = address.source {
-            if source.is_ipv4() != address.at.is_ipv4() {
-                let what = format!("{source} can send nothing to {}", address.at.ip());
-                return Err(Invalid::new(what, "give both as IPv4 or both as IPv6 addresses"));
-            }
+        if let Some(source) = address.source
+            && source.is_ipv4() != address.at.is_ipv4()
+        {
+            let what = format!("{source} can send nothing to {}", address.at.ip());
+            return Err(Invalid::new(what, "give both as IPv4 or both as IPv6 addresses"));
         }
         Ok(UdpSource {
             at: address.at,

@@ -14,7 +14,7 @@ pub struct Hop {
     pub ifindex: u32,
     /// That device's address.
     pub source_mac: Mac,
-    /// The next hop's address: a gateway's, or the receiver's own.
+    /// The next hop's address: a gateway's, or the receiver's own; or a group's.
     pub target_mac: Mac,
     /// The source address that the kernel would choose, or the one that was asked for.
     pub source: IpAddr,
@@ -39,9 +39,9 @@ pub enum NoHop {
     /// The receiver is on this machine.
     #[error("its address is one of this machine")]
     Local,
-    /// The address is a group's or a broadcast one, which have no next hop.
-    #[error("its address is a multicast or broadcast one")]
-    Multicast,
+    /// The address is a broadcast one, which has no next hop.
+    #[error("its address is a broadcast one")]
+    Broadcast,
     /// The address is one of IPv4 within IPv6 (RFC 4291, section 2.5.5.2): a socket sends IPv4 there, if
     /// anything.
     #[error("its address is one of IPv4, written as one of IPv6")]

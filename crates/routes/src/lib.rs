@@ -126,7 +126,7 @@ impl Routes {
         Ok(routes)
     }
 
-    /// How packets to `to` leave: from this source address, if one is given, and by this device,
+    /// How packets to `to` leave, which may be a group: from this source address, if one is given, and by this device,
     /// if a socket would be bound to one. What was asked for stays known, and is told of by
     /// [`Changes`], until [`Routes::retain`] says that it is not needed.
     ///
@@ -139,9 +139,8 @@ impl Routes {
         interface: Option<u32>,
     ) -> Result<Hop, NoHop> {
         match to {
-            IpAddr::V4(to) if to.is_broadcast() => return Err(NoHop::Multicast),
+            IpAddr::V4(to) if to.is_broadcast() => return Err(NoHop::Broadcast),
             IpAddr::V6(to) if to.to_ipv4_mapped().is_some() => return Err(NoHop::Mapped),
-            to if to.is_multicast() => return Err(NoHop::Multicast),
             _ => {}
         }
         let flow = Flow { to, from, interface };

@@ -79,7 +79,7 @@ pub(super) enum Path {
         mtu: Option<u32>,
     },
     Local,
-    Group,
+    Broadcast,
     Encapsulated,
     /// None; an error number.
     Nowhere(i32),
@@ -346,7 +346,7 @@ impl Tables {
         let (next, source, path_mtu) = match path {
             Path::Via { next, source, mtu } => (next, source, mtu),
             Path::Local => return Err(NoHop::Local),
-            Path::Group => return Err(NoHop::Multicast),
+            Path::Broadcast => return Err(NoHop::Broadcast),
             Path::Encapsulated => return Err(NoHop::Encapsulated),
             Path::Nowhere(number) => return Err(NoHop::NoRoute(io::Error::from_raw_os_error(number))),
         };
@@ -360,11 +360,18 @@ impl Tables {
         if !link.up {
             return Err(NoHop::Down(link.name.clone()));
         }
-        self.used.entry(next).or_insert(Time::ZERO);
-        let target_mac = match self.neighbours.get(&next) {
-            Some(Reach::Known { mac, .. }) => *mac,
-            Some(Reach::Failed) => return Err(NoHop::Unreachable(next.address)),
-            Some(Reach::Asked) | None => link.mac_without_asking().ok_or(NoHop::Unresolved(next.address))?,
+        let target_mac = match (group_mac(next.address), self.neighbours.get(&next)) {
+            (Some(mac), _) => mac,
+            (None, neighbour) => {
+                self.used.entry(next).or_insert(Time::ZERO);
+                match neighbour {
+                    Some(Reach::Known { mac, .. }) => *mac,
+                    Some(Reach::Failed) => return Err(NoHop::Unreachable(next.address)),
+                    Some(Reach::Asked) | None => {
+                        link.mac_without_asking().ok_or(NoHop::Unresolved(next.address))?
+                    }
+                }
+            }
         };
         let xdp_transmit = self.transmits.get(&next.ifindex).copied().unwrap_or(false);
         let link_mtu = link.mtu.min(link.mtu_v6.filter(|_| source.is_ipv6()).unwrap_or(link.mtu));
@@ -385,6 +392,21 @@ impl Tables {
             due.push(*at);
         }
         due
+    }
+}
+
+/// The address of a group on a link (RFC 1112, section 6.4; RFC 2464, section 7); none if it is no group.
+fn group_mac(address: IpAddr) -> Option<Mac> {
+    match address {
+        IpAddr::V4(group) if group.is_multicast() => {
+            let [_, a, b, c] = group.octets();
+            Some([0x01, 0x00, 0x5e, a & 0x7f, b, c])
+        }
+        IpAddr::V6(group) if group.is_multicast() => {
+            let [.., a, b, c, d] = group.octets();
+            Some([0x33, 0x33, a, b, c, d])
+        }
+        _ => None,
     }
 }
 

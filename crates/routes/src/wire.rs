@@ -251,8 +251,9 @@ pub(super) fn read_path(flow: &Flow, kind: u16, payload: &[u8]) -> io::Result<Pa
     let message = RouteMessage::parse(payload).map_err(unexpected)?;
     match message.header.kind {
         RouteType::Unicast => {}
+        RouteType::Multicast if flow.to.is_multicast() => {}
         RouteType::Local => return Ok(Path::Local),
-        RouteType::Broadcast | RouteType::Multicast | RouteType::Anycast => return Ok(Path::Group),
+        RouteType::Broadcast | RouteType::Multicast | RouteType::Anycast => return Ok(Path::Broadcast),
         _ => return Ok(Path::Nowhere(libc::ENETUNREACH)),
     }
     let (mut ifindex, mut address, mut source, mut mtu) = (None, flow.to, flow.from, None);

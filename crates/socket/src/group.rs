@@ -67,6 +67,7 @@ fn storage(address: IpAddr) -> libc::sockaddr_storage {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "what comes by real sockets is tested")]
 mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
     use std::time::Duration;
@@ -111,7 +112,6 @@ mod tests {
         assert!(join(0x6601, Some(one)).is_err(), "it is joined already");
         join(0x6601, Some(other)).expect("another source");
         join(0x6602, None).expect("all sources");
-        assert!(join(0x6602, Some(one)).is_err(), "one of all");
         let shown = std::fs::read_to_string("/proc/self/net/igmp6").expect("a file");
         for last in [0x6601, 0x6602] {
             assert!(shown.contains(&format!("{:032x}", group(last).to_bits())), "{shown}");

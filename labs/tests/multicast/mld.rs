@@ -5,11 +5,11 @@ use std::net::Ipv6Addr;
 use super::*;
 
 const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 1, 5);
-const STREAM: &str =
+pub(super) const STREAM: &str =
     "[streams.data]\nsource = \"udp://0.0.0.0:5200?format=data\"\ngroup = \"udp://[ff15::1:5]:5200\"\n";
 
 /// A player of a host, which has joined.
-fn joined(host: &Namespace) -> Result<UdpSocket> {
+pub(super) fn joined(host: &Namespace) -> Result<UdpSocket> {
     let socket = host.run(|| {
         let socket = UdpSocket::bind((GROUP_V6, PORT))?;
         socket.join_multicast_v6(&GROUP_V6, nix::net::if_::if_nametoindex("eth0")?)?;
@@ -20,7 +20,7 @@ fn joined(host: &Namespace) -> Result<UdpSocket> {
 }
 
 /// The next datagrams that come, each of which is the one behind the one before.
-fn gets(at: &UdpSocket, count: u32) -> Result<()> {
+pub(super) fn gets(at: &UdpSocket, count: u32) -> Result<()> {
     let mut last = None;
     for _ in 0..count {
         let mut bytes = [0; 4];

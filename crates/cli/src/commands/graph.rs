@@ -155,7 +155,7 @@ mod tests {
             path: path.into(),
             path_because: why.map(Into::into),
         };
-        let why = Some("its address is a group's");
+        let why = Some("members of its group on this machine get it, too");
         note_ways(
             &mut graph,
             &[
@@ -166,7 +166,7 @@ mod tests {
             ],
         );
         let text = graph.to_string();
-        for line in ["by user: its address is a group's", "2 by tc"] {
+        for line in ["by user: members of its group on this machine get it, too", "2 by tc"] {
             assert!(text.contains(line), "{text}");
         }
     }

@@ -52,11 +52,11 @@ pub(crate) struct UdpPort {
     pub(crate) socket: UdpSocket,
     /// Its own address.
     pub(crate) local: SocketAddr,
-    /// Time to live of its packets, or hop limit.
+    /// Time to live of its packets, or hop limit; of those to groups, where it has one.
     pub(crate) ttl: u8,
     /// Type of service of its packets, or traffic class.
     pub(crate) tos: u8,
-    /// The device that it is bound to.
+    /// The device that it is bound to, or by which it sends to its group.
     pub(crate) interface: Option<u32>,
     /// Under which the worker waits for it.
     pub(crate) token: usize,
@@ -76,17 +76,24 @@ impl UdpPort {
     pub(crate) fn new(socket: UdpSocket, token: usize, push: Option<&Destination>) -> io::Result<Self> {
         let options = socket2::SockRef::from(&socket);
         let local = socket.local_addr()?;
-        let (ttl, tos) = match local {
-            SocketAddr::V4(_) => (options.ttl_v4()?, options.tos_v4()?),
-            SocketAddr::V6(_) => (options.unicast_hops_v6()?, options.tclass_v6()?),
+        let is_group = push.is_some_and(|push| push.to.ip().is_multicast());
+        let (ttl, tos) = match (local, is_group) {
+            (SocketAddr::V4(_), false) => (options.ttl_v4()?, options.tos_v4()?),
+            (SocketAddr::V4(_), true) => (options.multicast_ttl_v4()?, options.tos_v4()?),
+            (SocketAddr::V6(_), false) => (options.unicast_hops_v6()?, options.tclass_v6()?),
+            (SocketAddr::V6(_), true) => (options.multicast_hops_v6()?, options.tclass_v6()?),
         };
-        let interface = options.device()?.map(|name| {
-            let name = String::from_utf8_lossy(&name).into_owned();
-            rustix::net::netdevice::name_to_index(&socket, &name)
-        });
+        let bound = options.device()?.map(|name| String::from_utf8_lossy(&name).into_owned());
+        let by = push.filter(|_| is_group).and_then(|push| push.interface.clone());
+        let interface = bound.or(by).map(|name| rustix::net::netdevice::name_to_index(&socket, &name));
         let interface = interface.transpose()?;
         let (ttl, tos, push) = (ttl as u8, tos as u8, push.cloned().map(Box::new));
         Ok(UdpPort { local, ttl, tos, interface, token, rtcp: None, full: false, push, socket })
+    }
+
+    /// Whether members on this machine are to get what goes to its group, which takes the system's own way.
+    pub(crate) fn loops(&self) -> bool {
+        self.push.as_ref().is_some_and(|push| push.to.ip().is_multicast() && push.loops)
     }
 
     /// The source address of its packets, if it is bound to one.

@@ -231,10 +231,8 @@ impl MulticastState {
         for (what, n) in counts(&snapshot.counts) {
             *self.counts.entry(what).or_default() += n;
         }
-        // The filter is of IPv4.
-        if protocol == IGMP {
-            self.filter_problem = snapshot.filter_refused;
-        }
+        // The families have one filter.
+        self.filter_problem = self.filter_problem.take().or(snapshot.filter_refused);
     }
 }
 

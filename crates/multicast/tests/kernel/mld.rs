@@ -11,7 +11,7 @@ use socket2::{Domain, SockRef, Socket, Type};
 
 use crate::hosts::PORT;
 use crate::net::{Namespace, is_skipped};
-use crate::relay::{PATIENCE, Relay};
+use crate::relay::{PATIENCE, Relay, Thins};
 use crate::thinned::{LAYERS, Layered, come, is_without_gap, level};
 
 pub(crate) const GROUP: Ipv6Addr = Ipv6Addr::new(0xff1e, 0, 0, 0, 0, 0, 0, 0x123);
@@ -162,8 +162,8 @@ fn what_hosts_want_by_mld_is_joined_upstream() {
 }
 
 #[test]
-fn hosts_that_join_by_mld_get_the_layers_that_they_want() {
-    if is_skipped("hosts_that_join_by_mld_get_the_layers_that_they_want") {
+fn hosts_that_join_by_mld_get_the_layers_that_they_want_by_user_space() {
+    if is_skipped("hosts_that_join_by_mld_get_the_layers_that_they_want_by_user_space") {
         return;
     }
     let (router, source) = (namespace("router"), namespace("source"));
@@ -171,7 +171,7 @@ fn hosts_that_join_by_mld_get_the_layers_that_they_want() {
     link((&router, "in0"), (&source, "eth0"), 1);
     link((&router, "out0"), (&hosts[0], "eth0"), 2);
     link((&router, "out1"), (&hosts[1], "eth0"), 3);
-    let relay = Relay::start_v6(&router, &["in0", "out0", "out1"], None);
+    let relay = Relay::start_thinning(Family::V6, Thins::User, &router, &["in0", "out0", "out1"]);
     let from = sender(&source, address(1, 2));
     let [at_a, at_b] = [member(&hosts[0]), member(&hosts[1])];
     [&at_a, &at_b].iter().for_each(|at| sent_until_received(&from, at));

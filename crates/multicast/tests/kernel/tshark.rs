@@ -227,8 +227,9 @@ fn of_dvmrp(message: &Message<'_>) -> Vec<u8> {
 fn said_in_mld(version: Version) -> Vec<Vec<u8>> {
     let chain = mld::Chain::new();
     let wire = Wire::listen(&chain.top, "mid");
-    let above = Relay::start_v6_as(version, &chain.top, &["in0", "mid"], None);
+    // The proxy is there first: it hears the first query, by which it knows the version.
     let below = Relay::start_v6(&chain.bottom, &["lan"], Some("wan"));
+    let above = Relay::start_v6_as(version, &chain.top, &["in0", "mid"], None);
     let at = mld::member(&chain.host);
     above.wait("join above", mld::is_wanted);
     if version == Version::V3 {

@@ -242,8 +242,8 @@ fn the_mtu_of_ipv6_is_read_from_a_device_and_from_what_ipv6_says_of_it() {
 fn answers_that_lead_nowhere_past_the_kernel_say_why() {
     for (kind, expected) in [
         (RouteType::Local, Path::Local),
-        (RouteType::Broadcast, Path::Group),
-        (RouteType::Multicast, Path::Group),
+        (RouteType::Broadcast, Path::Broadcast),
+        (RouteType::Anycast, Path::Broadcast),
         (RouteType::BlackHole, Path::Nowhere(libc::ENETUNREACH)),
     ] {
         let mut message = route_message();

@@ -9,7 +9,7 @@ use outflow_routes::Routes;
 use slab::Slab;
 
 use super::rule::FanoutPath;
-use super::standing::{NO_PORT, OTHER_FAMILY, Standing, TABLE_FULL};
+use super::standing::{LOOPS, NO_PORT, OTHER_FAMILY, Standing, TABLE_FULL};
 use crate::send::udp::{UdpPort, UdpRoute};
 
 /// Destination, source and device of a route that is asked for.
@@ -225,6 +225,9 @@ impl<'a> Asked<'a> {
     fn of(route: &UdpRoute, track: u8, ports: &'a Slab<UdpPort>) -> Result<Self, Standing> {
         let to = route.address(track).and_then(|to| to.as_socket());
         let (Some(to), Some(port)) = (to, ports.get(route.socket)) else { return Err(NO_PORT) };
+        if port.loops() {
+            return Err(LOOPS);
+        }
         // An address of a link says by which device.
         let scope = if let SocketAddr::V6(to) = to { to.scope_id() } else { 0 };
         let interface = port.interface.or((scope != 0).then_some(scope));

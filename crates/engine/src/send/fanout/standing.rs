@@ -17,6 +17,7 @@ pub(crate) enum Standing {
 }
 
 pub(super) const OTHER_FAMILY: Standing = Standing::User("its route has a source of another family");
+pub(super) const LOOPS: Standing = Standing::User("members of its group on this machine get it, too");
 pub(super) const NO_PORT: Standing = Standing::User("the track has no address");
 pub(super) const TABLE_FULL: Standing = Standing::User("the kernel path's table is full");
 
@@ -26,7 +27,7 @@ impl From<&NoHop> for Standing {
             NoHop::Unresolved(_) => "the next hop's MAC address is not known yet",
             NoHop::Unreachable(_) => "the next hop does not answer",
             NoHop::Local => "it is on this machine",
-            NoHop::Multicast => "its address is a group's",
+            NoHop::Broadcast => "its address is a broadcast one",
             NoHop::Mapped => "its address is one of IPv4, written as one of IPv6",
             NoHop::NotEthernet(_) => "its device is not an Ethernet one",
             NoHop::Encapsulated => "its route encapsulates packets",
