@@ -28,7 +28,7 @@ pub use backoff::Backoff;
 pub use bucket::{Rate, TokenBucket};
 pub use format::{Codec, ExtensionKind, ExtensionMap, Format, Track};
 pub use importance::Importance;
-pub use network::{Network, NoNetwork};
+pub use network::{Network, NoNetwork, group_mac};
 pub use prefix::{NoPrefix, Prefix};
 pub use tag::{Content, Kind, Needs, Tag};
 pub use time::Time;

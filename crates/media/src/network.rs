@@ -110,6 +110,20 @@ impl fmt::Display for Network {
     }
 }
 
+/// The address of a group on a link of Ethernet (RFC 1112, section 6.4; RFC 2464, section 7).
+pub const fn group_mac(group: IpAddr) -> [u8; 6] {
+    match group {
+        IpAddr::V4(group) => {
+            let [_, a, b, c] = group.octets();
+            [0x01, 0x00, 0x5e, a & 0x7f, b, c]
+        }
+        IpAddr::V6(group) => {
+            let [.., a, b, c, d] = group.octets();
+            [0x33, 0x33, a, b, c, d]
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Bound;
 
-use outflow_media::Time;
+use outflow_media::{Time, group_mac};
 
 use super::hop::{Changes, Flow, Hop, Mac, NoHop};
 use super::wire::Heard;
@@ -360,16 +360,15 @@ impl Tables {
         if !link.up {
             return Err(NoHop::Down(link.name.clone()));
         }
-        let target_mac = match (group_mac(next.address), self.neighbours.get(&next)) {
-            (Some(mac), _) => mac,
-            (None, neighbour) => {
-                self.used.entry(next).or_insert(Time::ZERO);
-                match neighbour {
-                    Some(Reach::Known { mac, .. }) => *mac,
-                    Some(Reach::Failed) => return Err(NoHop::Unreachable(next.address)),
-                    Some(Reach::Asked) | None => {
-                        link.mac_without_asking().ok_or(NoHop::Unresolved(next.address))?
-                    }
+        let target_mac = if next.address.is_multicast() {
+            group_mac(next.address)
+        } else {
+            self.used.entry(next).or_insert(Time::ZERO);
+            match self.neighbours.get(&next) {
+                Some(Reach::Known { mac, .. }) => *mac,
+                Some(Reach::Failed) => return Err(NoHop::Unreachable(next.address)),
+                Some(Reach::Asked) | None => {
+                    link.mac_without_asking().ok_or(NoHop::Unresolved(next.address))?
                 }
             }
         };
@@ -392,21 +391,6 @@ impl Tables {
             due.push(*at);
         }
         due
-    }
-}
-
-/// The address of a group on a link (RFC 1112, section 6.4; RFC 2464, section 7); none if it is no group.
-fn group_mac(address: IpAddr) -> Option<Mac> {
-    match address {
-        IpAddr::V4(group) if group.is_multicast() => {
-            let [_, a, b, c] = group.octets();
-            Some([0x01, 0x00, 0x5e, a & 0x7f, b, c])
-        }
-        IpAddr::V6(group) if group.is_multicast() => {
-            let [.., a, b, c, d] = group.octets();
-            Some([0x33, 0x33, a, b, c, d])
-        }
-        _ => None,
     }
 }
 

@@ -75,7 +75,7 @@ fn can_be_joined(range: &Network) -> bool {
         // From the scope of a link on (RFC 7346).
         IpAddr::V6(group) => group.is_multicast() && group.octets()[1] & 0x0f >= 2,
     };
-    let all_hosts = [Family::V4, Family::V6].map(Family::all_nodes);
+    let all_hosts = Family::ALL.map(Family::all_nodes);
     is_one(range.nth(0)) && is_one(range.last()) && !all_hosts.iter().any(|group| range.contains(*group))
 }
 

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
 use nix::sys::socket::{ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsockopt, sockopt};
+use outflow_media::group_mac;
 use outflow_privilege::Buffer;
 use outflow_routing::membership::Family;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -379,18 +380,9 @@ fn header(part: &mut libc::iovec, control: Option<&mut MaybeUninit<Control>>) ->
     message
 }
 
-/// An interface, and the address of a group on its link (RFC 1112, section 6.4; RFC 2464, section 7).
+/// An interface, and the address of a group on its link.
 fn link_address(interface: u32, group: IpAddr) -> libc::sockaddr_ll {
-    let address = match group {
-        IpAddr::V4(group) => {
-            let [_, second, third, fourth] = group.octets();
-            [0x01, 0x00, 0x5e, second & 0x7f, third, fourth, 0, 0]
-        }
-        IpAddr::V6(group) => {
-            let [.., a, b, c, d] = group.octets();
-            [0x33, 0x33, a, b, c, d, 0, 0]
-        }
-    };
+    let [a, b, c, d, e, f] = group_mac(group);
     libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as libc::c_ushort,
         sll_protocol: protocol(Family::of(group)),
@@ -398,7 +390,7 @@ fn link_address(interface: u32, group: IpAddr) -> libc::sockaddr_ll {
         sll_hatype: 0,
         sll_pkttype: 0,
         sll_halen: 6,
-        sll_addr: address,
+        sll_addr: [a, b, c, d, e, f, 0, 0],
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{LinkAddr, MsgFlags, recvfrom, sendto, setsockopt, sockopt};
+use outflow_media::group_mac;
 use outflow_routing::membership::Family;
 use outflow_routing::membership::packet::checksum;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -199,16 +200,7 @@ impl Raw {
 
     /// Sends a packet from an interface of Ethernet, to the group.
     fn send(&self, by: &LinkAddr, packet: &[u8]) {
-        let to = match self.group {
-            IpAddr::V4(group) => {
-                let [_, second, third, fourth] = group.octets();
-                [0x01, 0x00, 0x5e, second & 0x7f, third, fourth]
-            }
-            IpAddr::V6(group) => {
-                let [.., a, b, c, d] = group.octets();
-                [0x33, 0x33, a, b, c, d]
-            }
-        };
+        let to = group_mac(self.group);
         let kind = ethertype(self.family).to_be_bytes();
         let frame = [&to, &by.addr().expect("an address")[..], &kind, packet].concat();
         let sent = sendto(self.socket.as_raw_fd(), &frame, by, MsgFlags::empty());

@@ -186,19 +186,18 @@ impl Fork {
 
 #[test]
 fn each_host_gets_the_layers_that_it_wants_by_the_kernel() {
-    if !lacks_filter("each_host_gets_the_layers_that_it_wants_by_the_kernel") {
-        let counts = each_host_gets_the_layers_that_it_wants(Family::V4, Thins::Kernel);
-        // Of each group of pictures two at the lower level, and then all, by one interface.
-        let filter = counts.filter;
-        assert_eq!((filter.copies, filter.thinned, filter.failed), (120, 40, 0), "{filter:?}");
-        assert_eq!((filter.packets, filter.handed_over, counts.user.copies), (160, 0, 0), "{filter:?}");
-    }
+    by_the_kernel("each_host_gets_the_layers_that_it_wants_by_the_kernel", Family::V4);
 }
 
 #[test]
 fn each_host_gets_the_layers_that_it_wants_of_ipv6_by_the_kernel() {
-    if !lacks_filter("each_host_gets_the_layers_that_it_wants_of_ipv6_by_the_kernel") {
-        let counts = each_host_gets_the_layers_that_it_wants(Family::V6, Thins::Kernel);
+    by_the_kernel("each_host_gets_the_layers_that_it_wants_of_ipv6_by_the_kernel", Family::V6);
+}
+
+fn by_the_kernel(test: &str, family: Family) {
+    if !lacks_filter(test) {
+        let counts = each_host_gets_the_layers_that_it_wants(family, Thins::Kernel);
+        // Of each group of pictures two at the lower level, and then all, by one interface.
         let filter = counts.filter;
         assert_eq!((filter.copies, filter.thinned, filter.failed), (120, 40, 0), "{filter:?}");
         assert_eq!((filter.packets, filter.handed_over, counts.user.copies), (160, 0, 0), "{filter:?}");
