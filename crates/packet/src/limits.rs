@@ -9,10 +9,10 @@ pub const TRACKS_MAX: usize = 16;
 /// are judged as what they are known to be.
 pub const HELD_PACKETS_MAX: usize = 32;
 
-/// Bytes of a packet with its mark ([`gmc::Mark`](crate::gmc::Mark)): what IPv4 and UDP leave of 1500. One that would be
-/// longer is split, if its codec is one of those that can be; of other tracks, the packets from there on go without, and
-/// so everywhere.
-pub const MARKED_BYTES_MAX: usize = 1472;
+/// Bytes of a packet with its mark ([`gmc::Mark`](crate::gmc::Mark)): what IPv6 and UDP leave of 1500, as routers cannot
+/// read fragments. One that would be longer is split, if its codec is one of those that can be; of other tracks, the
+/// packets from there on go without, and so everywhere.
+pub const MARKED_BYTES_MAX: usize = 1500 - 48;
 
 /// A foreign SSRC is taken over once the stream's own has been silent for this long.
 pub const SSRC_SILENCE: Duration = Duration::from_millis(500);

@@ -380,6 +380,17 @@ fn a_packet_that_has_no_room_for_its_mark_is_split_and_the_numbers_run_on() {
 }
 
 #[test]
+fn a_packet_with_its_mark_is_no_fragment_by_ipv6() {
+    let mut marks = Marks::new(&Format::Rtp(vec![Track { payload_type: 96, ..Track::h264() }]));
+    for (sequence, bytes) in (0..).zip(1400..=1472) {
+        let parts = all_marked(&mut marks, parsed(0, sequence, &vec![0x41; bytes - HEADER], false));
+        let fits = |part: &Vec<u8>| 40 + 8 + part.len() <= 1500 && Mark::read(part).is_some();
+        assert!(parts.iter().all(fits), "{bytes}");
+        assert_eq!(parts.len(), 1 + usize::from(bytes > 1440), "{bytes}");
+    }
+}
+
+#[test]
 fn what_is_late_and_too_long_goes_as_a_whole() {
     let mut marks = Marks::new(&Format::Rtp(vec![Track { payload_type: 96, ..Track::h264() }]));
     let long = |sequence| parsed(0, sequence, &[0x41; 1455], false);

@@ -1,5 +1,6 @@
 //! From codestreams to packets.
 
+use outflow_packet::limits::MARKED_BYTES_MAX;
 use outflow_rtp::payload::jpeg2000;
 use outflow_rtp::payload::jpeg2000::{Header, Priorities};
 use outflow_rtp::{HEADER, PlainHeader};
@@ -9,6 +10,7 @@ use crate::codestream::Codestream;
 
 /// Bytes of a packet, at most, that pass everywhere: what is left of 1500 with the headers of IPv6 and UDP.
 pub const PACKET_BYTES: usize = 1500 - 48;
+const _: () = assert!(PACKET_BYTES <= MARKED_BYTES_MAX, "there is a place for a mark");
 
 /// The largest number of a main header (RFC 5371, section 4.1). 0 tells nothing.
 const MAIN_HEADER_ID_MAX: u8 = 7;

@@ -10,6 +10,7 @@ use indicatif::ProgressBar;
 use outflow_config::DatagramSink;
 use outflow_engine::message::Destination;
 use outflow_packet::gmc::Mark;
+use outflow_packet::limits::MARKED_BYTES_MAX;
 use outflow_wavelet::rtp::{CLOCK_RATE, Marker, PACKET_BYTES, Packetizer, description};
 use outflow_wavelet::y4m::Rate;
 use outflow_wavelet::{Codestream, pool};
@@ -47,7 +48,7 @@ pub(super) struct Send {
     /// Send the layers of this level alone: 1 all of them, the number of layers the base
     #[arg(long, value_name = "LEVEL", default_value_t = 1)]
     level: usize,
-    /// Bytes of a packet at most, RTP header included
+    /// Bytes of a packet at most, RTP header included; to a group no more than 1452
     #[arg(long, value_name = "BYTES", default_value_t = PACKET_BYTES)]
     packet: usize,
 }
@@ -120,7 +121,11 @@ struct Sender {
 impl Sender {
     fn new(socket: UdpSocket, is_group: bool, rate: Rate, packet_bytes: usize) -> Self {
         let marker = is_group.then(Marker::default);
-        let packet_bytes = packet_bytes.saturating_sub(if marker.is_some() { Mark::BYTES } else { 0 });
+        let packet_bytes = match marker {
+            // Longer ones would have no place for their mark.
+            Some(_) => packet_bytes.min(MARKED_BYTES_MAX).saturating_sub(Mark::BYTES),
+            None => packet_bytes,
+        };
         Sender {
             socket,
             packetizer: Packetizer::new(fastrand::u32(..), fastrand::u16(..), packet_bytes),
