@@ -4,8 +4,10 @@
 //! it does not concern, and the longest time for which one of them got none (`gap_ms`; compare it with that of the
 //! `calm` time, which the machine causes); the most memory that the relay had; and whether health told the truth:
 //! `/healthz` answers 200 while media flow, and something else, or not at all, when those of a stream have been away
-//! for two seconds. A relay that ended tells nothing: that is false. What viewers that a fault concerns noticed is
-//! told as `own_lost` and `own_gap_ms`, and `back_ms` is how long after the fault all of them were up again.
+//! for two seconds. A relay that ended tells nothing: that is false. `health_lie` is the first answer that was not
+//! true: what it was, when (`at_ms`, from when the fault began), and for how long nothing had come of a stream then
+//! (`still_ms`). What viewers that a fault concerns noticed is told as `own_lost` and `own_gap_ms`, and `back_ms` is
+//! how long after the fault all of them were up again.
 //!
 //! Numbers in the packets say what was lost, up to what the source has sent, three seconds after the fault at the
 //! latest. Viewers that it concerns may take longer where something has to be tried again: TCP, a program that has

@@ -177,7 +177,15 @@ impl<'n> Relay<'n> {
 
     /// Asks the API, which may be out of order; the answer's status, `None` if there is no answer in this time.
     pub fn status(&self, method: &str, path: &str, within: Duration) -> Option<u16> {
-        self.exchange(method, path, None, within).ok().map(|(status, _)| status)
+        self.answer(method, path, within).ok().map(|(status, _)| status)
+    }
+
+    /// The same with the answer's text.
+    ///
+    /// # Errors
+    /// There is no answer in this time, and why.
+    pub fn answer(&self, method: &str, path: &str, within: Duration) -> Result<(u16, String)> {
+        self.exchange(method, path, None, within)
     }
 
     /// Status and text of an answer.

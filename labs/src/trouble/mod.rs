@@ -6,6 +6,7 @@ mod background;
 mod clock;
 mod fault;
 mod faults;
+mod health;
 mod logs;
 mod places;
 mod scene;

@@ -9,16 +9,13 @@ use crate::figures::rounded;
 use crate::media::wall_nanos;
 use crate::trouble::audience::Viewer;
 use crate::trouble::fault::{CATCH_UP, Fault, Trouble};
+use crate::trouble::health::Lie;
 use crate::trouble::scene::{STREAMS, Scene};
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long `/healthz` may take.
 const HEALTH_WITHIN: Duration = Duration::from_secs(1);
-/// A stream of which nothing comes for this long while its source sends does not flow: health has to say so ...
-const STILL: Duration = Duration::from_secs(2);
-/// ... and may say so after this.
-const FALTERS: Duration = Duration::from_millis(300);
 
 /// What goes on while faults are watched: what this does each time that it is called, a few times a second.
 pub(crate) type Life<'l> = dyn FnMut(&mut Scene<'_>) -> Result<()> + 'l;
@@ -38,8 +35,8 @@ pub struct Noticed {
     back: Duration,
     /// The most memory that the relay had.
     rss: u64,
-    /// Health told the truth all the time.
-    pub(crate) is_honest: bool,
+    /// The first time that health did not tell the truth.
+    lie: Option<Lie>,
     /// How much the faults have done: datagrams, connections, guesses.
     done: u64,
     /// All is as it was: the relay lives, and every viewer is up with its source.
@@ -49,7 +46,7 @@ pub struct Noticed {
 impl Noticed {
     /// All is well so far.
     pub fn nothing() -> Self {
-        Self { is_honest: true, is_well: true, ..Self::default() }
+        Self { is_well: true, ..Self::default() }
     }
 
     /// Takes in what came of further faults.
@@ -57,7 +54,7 @@ impl Noticed {
         self.lost += other.lost;
         self.gap = self.gap.max(other.gap);
         self.rss = self.rss.max(other.rss);
-        self.is_honest &= other.is_honest;
+        self.lie = self.lie.take().or_else(|| other.lie.clone());
         self.is_well &= other.is_well;
     }
 
@@ -68,9 +65,12 @@ impl Noticed {
             "lost": self.lost,
             "gap_ms": ms(self.gap),
             "rss_mb": rounded(self.rss as f64 / 1e6),
-            "health_true": self.is_honest,
+            "health_true": self.lie.is_none(),
             "recovered": self.is_well,
         });
+        if let Some(lie) = &self.lie {
+            figures["health_lie"] = lie.figures();
+        }
         if self.done > 0 {
             figures["done"] = json!(self.done);
         }
@@ -127,6 +127,8 @@ fn or_relay_is_gone<T>(scene: &mut Scene<'_>, name: &str, result: Result<T>, oth
 
 /// What was seen so far.
 struct Watch {
+    /// When the faults began.
+    began: Instant,
     viewers: Vec<Seen>,
     /// When anything came of each stream to viewers that are not concerned; `None` if all are concerned.
     flowed: [Option<Instant>; STREAMS.len()],
@@ -166,12 +168,12 @@ impl Watch {
             let is_watched = |seen: &Seen| seen.viewer.stream == stream && !seen.is_concerned;
             viewers.iter().any(is_watched).then(Instant::now)
         });
-        Ok(Self { viewers, flowed, noticed: Noticed::nothing() })
+        Ok(Self { began: Instant::now(), viewers, flowed, noticed: Noticed::nothing() })
     }
 
     /// Asks for health, and takes what viewers have got.
     fn look(&mut self, scene: &mut Scene<'_>) -> Result<()> {
-        let is_healthy = scene.relay.status("GET", "/healthz", HEALTH_WITHIN) == Some(200);
+        let (at, answer) = (self.began.elapsed(), scene.relay.answer("GET", "/healthz", HEALTH_WITHIN));
         let (meters, now) = (scene.audience.split()?, wall_nanos());
         for (seen, meter) in self.viewers.iter_mut().zip(meters) {
             seen.lost += meter.lost.max(meter.rtp_lost);
@@ -186,9 +188,8 @@ impl Watch {
             }
         }
         let still = self.flowed.iter().flatten().map(Instant::elapsed).max().unwrap_or_default();
-        let is_true = if is_healthy { still < STILL } else { still >= FALTERS };
-        // None can be asked of a relay that is gone.
-        self.noticed.is_honest &= is_true && scene.relay.process().alive();
+        let lie = Lie::of(at, &answer, still, scene.relay.process().alive());
+        self.noticed.lie = self.noticed.lie.take().or(lie);
         self.noticed.rss = self.noticed.rss.max(scene.relay.resident().unwrap_or(0));
         Ok(())
     }
