@@ -3,7 +3,7 @@
 mod links;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
@@ -378,11 +378,13 @@ fn written(table: Option<&DeTable<'_>>, key: &str) -> bool {
 
 /// Whether two listeners would want the same port of the same address.
 fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
-    let everywhere = |a: SocketAddr, b: SocketAddr| {
-        // A listener at [::] takes IPv4 connections too.
-        a.ip().is_unspecified() && (a.is_ipv6() || b.is_ipv4())
-    };
-    a.port() == b.port() && (a.ip() == b.ip() || everywhere(a, b) || everywhere(b, a))
+    a.port() == b.port() && meet(a.ip(), b.ip())
+}
+
+/// Whether there is something that comes to both addresses. What comes to [::] may be of IPv4, too.
+fn meet(a: IpAddr, b: IpAddr) -> bool {
+    let everywhere = |a: IpAddr, b: IpAddr| a.is_unspecified() && (a.is_ipv6() || b.is_ipv4());
+    a == b || everywhere(a, b) || everywhere(b, a)
 }
 
 fn crossing(a: &RangeInclusive<u16>, b: &RangeInclusive<u16>) -> bool {
@@ -396,7 +398,7 @@ fn clash(a: &UdpSource, b: &UdpSource) -> bool {
         // The same group may be received twice if something tells its packets apart.
         return x == y && a.source == b.source && a.interface == b.interface;
     }
-    x.is_ipv4() == y.is_ipv4() && (x == y || x.is_unspecified() || y.is_unspecified())
+    meet(x, y)
 }
 
 /// Where something stands: its value, or else the innermost of what is around it.

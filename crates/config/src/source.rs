@@ -1,7 +1,7 @@
 //! Where a stream comes from.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use crate::address::{DatagramAddress, Datagrams};
@@ -160,18 +160,16 @@ impl UdpSource {
     fn parse(text: &str, parameters: &[&str]) -> Result<Self, Invalid> {
         let address = DatagramAddress::parse(text, parameters)?;
         address.check_multicast()?;
-        if let Some(source) = address.source
-            && source.is_ipv4() != address.at.is_ipv4()
-        {
+        // What comes to [::] may be of IPv4, too.
+        let hears = |source: &IpAddr| {
+            source.is_ipv4() == address.at.is_ipv4() || address.at.ip() == Ipv6Addr::UNSPECIFIED
+        };
+        let source = address.source.map(|source| source.to_canonical());
+        if let Some(source) = source.filter(|source| !hears(source)) {
             let what = format!("{source} can send nothing to {}", address.at.ip());
             return Err(Invalid::new(what, "give both as IPv4 or both as IPv6 addresses"));
         }
-        Ok(UdpSource {
-            at: address.at,
-            source: address.source,
-            interface: address.interface,
-            datagrams: address.datagrams,
-        })
+        Ok(UdpSource { at: address.at, source, interface: address.interface, datagrams: address.datagrams })
     }
 }
 
@@ -213,6 +211,7 @@ mod tests {
             "udp://0.0.0.0:5000",
             "udp://239.1.1.1:5000?source=10.0.0.9&interface=eth0",
             "udp://[::]:5000",
+            "udp://[::]:5000?source=10.0.0.9",
             "udp://0.0.0.0:5000?format=data",
             "udp://0.0.0.0:5000?format=ppm",
             "udp://[ff15::1]:5000?interface=eth0",
@@ -231,6 +230,7 @@ mod tests {
         assert!(what("udp://0.0.0.0:5000?interface=eth0").contains("no multicast group"));
         assert!(what("udp://239.1.1.1:5000?source=fd00::1").contains("both as IPv4"));
         assert!(what("udp://[ff35::1]:5000?source=10.0.0.1").contains("both as IPv4"));
+        assert!(what("udp://[fd00::2]:5000?source=10.0.0.1").contains("both as IPv4"));
         assert!(what("rtp://0.0.0.0:65535").contains("above 65535"));
         assert!(!what("http://u:secret@h/x").contains("secret"));
     }

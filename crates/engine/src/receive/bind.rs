@@ -1,7 +1,7 @@
 //! Sockets that receive.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -74,8 +74,8 @@ pub(crate) fn bind_pair_beside(ip: IpAddr, (rtp, rtcp): (SockRef<'_>, SockRef<'_
     Ok(PortPair { rtp, rtcp, ports: (rtp_port, rtcp_port) })
 }
 
-/// Binds a socket for a configured source: a plain port, or a multicast group, of any source or
-/// of one (RFC 4607).
+/// Binds a socket for a configured source: a plain port, at `[::]` of IPv4 as well, or a multicast group, of any source
+/// or of one (RFC 4607).
 ///
 /// # Errors
 /// What the system says, with what was being done.
@@ -88,6 +88,9 @@ pub fn bind_source(
     let socket = open(at, For::Media).map_err(|e| ControlError::system(doing("opening a socket for"), &e))?;
     if at.ip().is_multicast() {
         socket.set_reuse_address(true).map_err(|e| ControlError::system(doing("sharing"), &e))?;
+    }
+    if at.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
+        socket.set_only_v6(false).map_err(|e| ControlError::system(doing("hearing IPv4 at"), &e))?;
     }
     socket.bind(&at.into()).map_err(|e| ControlError::system(doing("binding"), &e))?;
     if at.ip().is_multicast() {

@@ -86,7 +86,11 @@ fn sources_do_not_share_a_port() {
     good(&two("udp://239.1.1.1:5000", "udp://239.1.1.2:5000"));
     good(&two("udp://239.1.1.1:5000?source=10.0.0.1", "udp://239.1.1.1:5000?source=10.0.0.2"));
     good(&two("udp://10.0.0.1:5000", "udp://10.0.0.2:5000"));
-    good(&two("udp://0.0.0.0:5000", "udp://[::]:5000"));
+    good(&two("udp://0.0.0.0:5000", "udp://[fd00::1]:5000"));
+    for v4 in ["udp://0.0.0.0:5000", "rtp://10.0.0.1:5000", "udp://239.1.1.1:5000"] {
+        assert!(mistake(&two("udp://[::]:5000", v4)).contains("already"), "[::] is of IPv4, too");
+        assert!(mistake(&two(v4, "udp://[::]:5000")).contains("already"), "[::] is of IPv4, too");
+    }
 }
 
 #[test]

@@ -18,8 +18,12 @@ fn asked_of(packet: &[u8]) -> BTreeSet<u32> {
 
 /// A player within the connection that has got the publisher's picture; channel 4 has its packets, 5 its reports.
 pub(super) async fn player(server: &Server) -> Client {
+    player_of(server, "push").await
+}
+
+async fn player_of(server: &Server, stream: &str) -> Client {
     let mut player = server.connect().await;
-    player.play("push").await;
+    player.play(stream).await;
     while player.next_media().await.0 != 4 {}
     player
 }
@@ -89,10 +93,32 @@ async fn by_udp_it_is_asked_for_where_the_packets_come_from() {
     rtp.send_to(&picture(100), ("127.0.0.1", to)).await.expect("sent");
     let mut player = player(&server).await;
     ask(&mut player).await;
+    assert_eq!(asked_by_udp(&reports).await, (to + 1, BTreeSet::from([7])));
+}
+
+/// From which port something is asked for, and of which sources.
+async fn asked_by_udp(reports: &UdpSocket) -> (u16, BTreeSet<u32>) {
     let mut buffer = [0; 2048];
     let (length, from) =
         timeout(PATIENCE, reports.recv_from(&mut buffer)).await.expect("in time").expect("received");
-    assert_eq!((from.port(), asked_of(&buffer[..length])), (to + 1, BTreeSet::from([7])));
+    (from.port(), asked_of(&buffer[..length]))
+}
+
+#[tokio::test]
+#[allow(clippy::disallowed_methods, reason = "a file for the relay")]
+async fn a_source_at_any_address_of_ipv6_hears_a_sender_of_ipv4_and_asks_it() {
+    let sdp = concat!(env!("CARGO_TARGET_TMPDIR"), "/ipv4_at_ipv6.sdp");
+    std::fs::write(sdp, ANNOUNCED).expect("written");
+    let (rtp, reports) = pair().await;
+    let (free, above) = pair().await;
+    let port = free.local_addr().expect("bound").port();
+    drop((free, above));
+    let dual = format!("[streams.dual]\nsource = \"rtp://[::]:{port}?source=127.0.0.1\"\nsdp = \"{sdp}\"\n");
+    let server = Server::start(&dual).await;
+    rtp.send_to(&picture(100), ("127.0.0.1", port)).await.expect("sent");
+    let mut player = player_of(&server, "dual").await;
+    ask(&mut player).await;
+    assert_eq!(asked_by_udp(&reports).await, (port + 1, BTreeSet::from([7])));
 }
 
 /// Two ports in a row.
