@@ -59,3 +59,38 @@ fn one_that_joins_by_mld_is_sent_the_stream_and_nothing_after_it_left() -> Resul
     wait_for("it is not wanted", || Ok(group(&relay, "out0")?.is_none()))?;
     relay.healthy()
 }
+
+/// What is said of an interface: the protocols there, and what is wrong with it.
+fn said(relay: &Relay<'_>, interface: &str) -> Result<(BTreeSet<String>, Vec<String>)> {
+    let state = relay.json("/api/v1/multicast")?;
+    let all = state["interfaces"].as_array().context("interfaces")?;
+    let of = || all.iter().filter(|one| one["name"] == interface);
+    let words = |key: &'static str| of().filter_map(move |one| Some(one[key].as_str()?.to_owned()));
+    Ok((words("protocol").collect(), words("problem").collect()))
+}
+
+#[test]
+fn an_interface_of_ipv6_alone_does_without_igmp() -> Result<()> {
+    let Some(scene) = Scene::new("an_interface_of_ipv6_alone_does_without_igmp", &[])? else { return Ok(()) };
+    let at = |end| Ipv6Addr::new(0xfd66, 0, 0, 4, 0, 0, 0, end);
+    let host = Namespace::new("six")?;
+    link(&host, ("eth0", at(2)), &scene.paths.relay, ("six", at(1)))?;
+    // Of IPv6, it has only the address that every interface has: that of IPv4 may have been forgotten.
+    scene.paths.relay.ip(&["link", "add", "bare", "type", "veth", "peer", "name", "far"])?;
+    for device in ["bare", "far"] {
+        scene.paths.relay.ip(&["link", "set", device, "up"])?;
+    }
+    let interfaces = configuration(&["out0", "six", "bare"], STREAM);
+    let mut relay = Relay::start(&scene.paths.relay, &interfaces)?;
+    let protocols = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+    wait_for("hosts are asked", || Ok(said(&relay, "six")?.0 == protocols(&["mld"])))?;
+    wait_for("the other is missed", || Ok(!said(&relay, "bare")?.1.is_empty()))?;
+    ensure!(said(&relay, "six")? == (protocols(&["mld"]), Vec::new()), "{:?}", said(&relay, "six")?);
+    ensure!(said(&relay, "out0")? == (protocols(&["igmp", "mld"]), Vec::new()));
+    let _sending = scene.sends(RELAY_IN.into())?;
+    gets(&joined(&host)?, 100)?;
+    // It is taken for both as soon as there is an address.
+    scene.paths.relay.ip(&["address", "add", "10.66.4.1/24", "dev", "six"])?;
+    wait_for("hosts are asked by both", || Ok(said(&relay, "six")?.0 == protocols(&["igmp", "mld"])))?;
+    relay.healthy()
+}

@@ -1,6 +1,7 @@
 //! The interfaces that take part: taken when they come, let go when they go.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use outflow_multicast::{Addresses, Downstream, Error, Interface, Multicast, Neighbours, Warning};
 use outflow_routing::membership::Family;
@@ -47,25 +48,59 @@ impl Parts {
     }
 }
 
+/// Which interfaces may do without an address of a family.
+enum Without<'s> {
+    /// None of them.
+    None,
+    /// All of them.
+    All,
+    /// Those with an address of IPv6 beyond the link, where hosts join groups of that, but for those with neighbours.
+    WithV6(Addresses, &'s crate::settings::Multicast),
+}
+
+impl<'s> Without<'s> {
+    fn new(family: Family, settings: &'s crate::settings::Multicast, is_with_v6: bool) -> Self {
+        match family {
+            Family::V6 if settings.needs(Family::V6) => Without::None,
+            Family::V6 => Without::All,
+            Family::V4 if !is_with_v6 => Without::None,
+            Family::V4 => Addresses::list(Family::V6)
+                .map_or(Without::None, |addresses| Without::WithV6(addresses, settings)),
+        }
+    }
+
+    fn may(&self, name: &str) -> bool {
+        let is_beyond = |ip| matches!(ip, IpAddr::V6(ip) if !ip.is_unicast_link_local());
+        match self {
+            Without::None => false,
+            Without::All => true,
+            Without::WithV6(addresses, settings) => {
+                let found = addresses.find(name);
+                !settings.has_neighbours_on(name) && found.is_ok_and(|found| is_beyond(found.sends_from()))
+            }
+        }
+    }
+}
+
 impl Interfaces {
     pub(super) const fn new(family: Family) -> Self {
         Interfaces { family, below: BTreeMap::new(), upstream: None, problems: BTreeMap::new() }
     }
 
     /// Takes those of `settings` that are there now, as they are now, and lets go all others. True if any
-    /// changed.
+    /// changed. `is_with_v6` says whether multicast of IPv6 is routed, too.
     pub(super) async fn look(
         &mut self,
         driver: &Multicast,
-        settings: &crate::settings::Multicast,
+        (settings, is_with_v6): (&crate::settings::Multicast, bool),
         demand: &mut Demand,
     ) -> bool {
         let all = Addresses::list(self.family);
-        let needs = settings.needs(self.family);
+        let without = Without::new(self.family, settings, is_with_v6);
         let names: Vec<_> = settings.with_hosts_or_neighbours().collect();
         let found: BTreeMap<_, _> =
-            names.iter().map(|one| (&one.0, self.find(&all, &one.0, needs))).collect();
-        let upstream = settings.upstream.as_ref().and_then(|one| self.find(&all, &one.0, needs));
+            names.iter().map(|one| (&one.0, self.find(&all, &one.0, &without))).collect();
+        let upstream = settings.upstream.as_ref().and_then(|one| self.find(&all, &one.0, &without));
         self.problems.retain(|name, _| settings.takes(name));
         let stays = |name: &String, taken: &Taken| {
             found.get(name) == Some(&Some(taken.interface.clone()))
@@ -105,7 +140,12 @@ impl Interfaces {
         self.problems.get(name)
     }
 
-    fn find(&mut self, all: &Result<Addresses, Error>, name: &str, needs: bool) -> Option<Interface> {
+    fn find(
+        &mut self,
+        all: &Result<Addresses, Error>,
+        name: &str,
+        without: &Without<'_>,
+    ) -> Option<Interface> {
         let found = match all {
             Ok(all) => all.find(name),
             Err(error) => {
@@ -115,8 +155,10 @@ impl Interfaces {
         };
         match found {
             Ok(interface) => Some(interface),
-            // Where the family is not asked for, an interface does without.
-            Err(Error::NoAddress { .. }) if !needs => None,
+            Err(Error::NoAddress { .. }) if without.may(name) => {
+                self.problems.remove(name);
+                None
+            }
             Err(error) => {
                 self.note(name, &error);
                 None

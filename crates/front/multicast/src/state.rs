@@ -1,6 +1,6 @@
 //! What is shown of multicast.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use outflow_multicast::{
@@ -233,6 +233,16 @@ impl MulticastState {
         }
         // The families have one filter.
         self.filter_problem = self.filter_problem.take().or(snapshot.filter_refused);
+    }
+
+    /// Leaves out what does without a protocol, as it has no address for it: MLD; or IGMP where hosts speak MLD.
+    pub(super) fn leave_out_of_other_family(&mut self) {
+        let with_mld = self.interfaces.iter().filter(|one| one.protocol == MLD && one.querier.is_some());
+        let with_mld: BTreeSet<_> = with_mld.map(|one| one.name.clone()).collect();
+        self.interfaces.retain(|one| {
+            let is_due = one.protocol == IGMP && !with_mld.contains(&one.name);
+            is_due || one.problem.is_some() || one.querier.is_some()
+        });
     }
 }
 

@@ -201,11 +201,11 @@ impl Task {
         if self.drivers.iter().count() > running {
             self.tell_groups().await;
         }
-        let mut is_changed = false;
+        let (mut is_changed, is_with_v6) = (false, self.drivers.of(Family::V6).is_some());
         for family in Family::ALL {
             let Some(driver) = self.drivers.at(family) else { continue };
             let Driver { multicast, interfaces, demand, .. } = driver;
-            is_changed |= interfaces.look(multicast, &self.plan.settings, demand).await;
+            is_changed |= interfaces.look(multicast, (&self.plan.settings, is_with_v6), demand).await;
         }
         if is_changed {
             self.settle_all().await;
@@ -386,10 +386,7 @@ impl Task {
                 state.add(protocol(family), snapshot);
             }
         }
-        // One without an address for MLD, which is not asked for, is none of it.
-        let is_there =
-            |one: &MulticastInterface| one.protocol == IGMP || one.problem.is_some() || one.querier.is_some();
-        state.interfaces.retain(is_there);
+        state.leave_out_of_other_family();
         self.add_streams(&mut state);
         state
     }
