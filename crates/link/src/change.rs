@@ -4,6 +4,7 @@ use outflow_media::Time;
 use outflow_packet::DropReason;
 
 use super::buffer::{Dropped, Held as _, Sifted, Waiting};
+use super::streams::Party;
 use super::{ApplicationId, FlowId, Key, Link, LinkOptions, Medium, Size};
 
 impl<T> Link<T> {
@@ -34,6 +35,31 @@ impl<T> Link<T> {
             };
             if application.is_some_and(|application| application.medium() == medium) {
                 queue.size = size;
+            }
+        }
+    }
+
+    /// What a medium weighs among them from the next packet on, where the scheduler heeds it; 1 if nothing is said.
+    pub fn set_weight_of(&mut self, medium: Medium, weight: u32) {
+        self.weights[medium as usize] = weight;
+    }
+
+    /// A flow is of the stream with this number, which weighs so much among the streams of an application, where the
+    /// scheduler heeds it. All flows of a stream have one part of the application's service, in turn. A buffer that
+    /// streams share weighs what they weigh together.
+    pub fn set_stream(&mut self, id: FlowId, number: usize, weight: u32) {
+        let stream = Party::Stream(number);
+        let Some(flow) = self.flows.get_mut(id.0) else { return };
+        if (flow.stream, flow.weight) == (stream, weight) {
+            return;
+        }
+        let before = core::mem::replace(&mut flow.stream, stream);
+        flow.weight = weight;
+        if let Some(queue) = self.queues.get_mut(flow.queue) {
+            queue.streams.remove(before);
+            queue.streams.add(stream, weight);
+            if matches!(queue.key, Key::Flow(_)) {
+                queue.party = stream;
             }
         }
     }

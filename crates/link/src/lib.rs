@@ -16,6 +16,7 @@ mod hold;
 pub mod limits;
 mod scheduler;
 mod similar;
+mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -38,7 +39,8 @@ use crate::limits::OFFERED_HALVED_AFTER;
 use buffer::{Buffer, Sifted};
 use discard::Discard;
 use hold::Hold;
-use scheduler::{Candidate, Scheduler};
+use scheduler::{Candidate, Part, Scheduler};
+use streams::{Party, Streams};
 
 /// How much a buffer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +74,8 @@ pub struct Link<T> {
     options: LinkOptions,
     /// How much the buffers of a medium hold, where that is not as for all.
     sizes: [Option<Size>; Medium::ALL.len()],
+    /// What each medium weighs among them, where the scheduler heeds it.
+    weights: [u32; Medium::ALL.len()],
     useful_for: Option<Duration>,
     flows: Slab<Flow>,
     queues: Slab<Queue<T>>,
@@ -95,6 +99,9 @@ struct Flow {
     application: ApplicationId,
     class: u8,
     queue: usize,
+    stream: Party,
+    /// What its stream weighs among those of its application.
+    weight: u32,
 }
 
 /// What flows have in common that share a buffer.
@@ -117,6 +124,10 @@ struct Queue<T> {
     /// Bytes that were offered to it lately.
     offered: u64,
     class: u8,
+    /// The application of its flows, the party in that, and what weighs there.
+    medium: Medium,
+    party: Party,
+    streams: Streams,
 }
 
 /// A packet that takes the link.
@@ -147,6 +158,7 @@ impl<T> Link<T> {
         Link {
             options,
             sizes: Default::default(),
+            weights: [1; Medium::ALL.len()],
             useful_for: None,
             flows: Slab::new(),
             queues: Slab::new(),
@@ -176,18 +188,19 @@ impl<T> Link<T> {
         self.useful_for = useful_for;
     }
 
-    /// A flow comes. Smaller classes go sooner, where the scheduler heeds them.
+    /// A flow comes. Smaller classes go sooner, where the scheduler heeds them. It is a stream by itself, with the
+    /// weight 1, until [`Link::set_stream`] says otherwise.
     pub fn add_flow(&mut self, application: ApplicationId, class: u8) -> FlowId {
         let entry = self.flows.vacant_entry();
         let id = FlowId(entry.key());
-        entry.insert(Flow { application, class, queue: 0 });
+        entry.insert(Flow { application, class, queue: 0, stream: Party::Flow(id), weight: 1 });
         self.attach(id);
         id
     }
 
     /// Gives a flow its place: the buffer of those that it shares one with.
     fn attach(&mut self, id: FlowId) {
-        let Some(&Flow { application, class, .. }) = self.flows.get(id.0) else { return };
+        let Some(&Flow { application, class, stream, weight, .. }) = self.flows.get(id.0) else { return };
         let (key, size) = match self.options.policy.grouping() {
             Grouping::Link => (Key::Link, None),
             Grouping::Flow => (Key::Flow(id), self.sizes[application.medium() as usize]),
@@ -198,11 +211,29 @@ impl<T> Link<T> {
         let queues = &mut self.queues;
         let at = *self.by_key.entry(key).or_insert_with(|| {
             let discard = self.options.policy.begin(self.options.unit);
-            let buffer = Buffer::default();
-            queues.insert(Queue { key, size, buffer, discard, flows: 0, offered: 0, class })
+            let entry = queues.vacant_entry();
+            let at = entry.key();
+            entry.insert(Queue {
+                key,
+                size,
+                buffer: Buffer::default(),
+                discard,
+                flows: 0,
+                offered: 0,
+                class,
+                medium: application.medium(),
+                party: Party::Buffer(at),
+                streams: Streams::default(),
+            });
+            at
         });
         if let Some(queue) = queues.get_mut(at) {
             queue.flows += 1;
+            queue.streams.add(stream, weight);
+            if matches!(key, Key::Flow(_)) {
+                // The buffer may be that of a flow before with this number, of which something waits.
+                (queue.medium, queue.party) = (application.medium(), stream);
+            }
             queue.class = queue.class.min(class);
         }
         if let Some(flow) = self.flows.get_mut(id.0) {
@@ -220,6 +251,7 @@ impl<T> Link<T> {
     fn detach(&mut self, id: FlowId, flow: &Flow) {
         let Some(queue) = self.queues.get_mut(flow.queue) else { return };
         queue.flows -= 1;
+        queue.streams.remove(flow.stream);
         queue.discard.forget(id);
         let others = self.flows.iter().filter(|(key, other)| *key != id.0 && other.queue == flow.queue);
         queue.class = others.map(|(_, other)| other.class).min().unwrap_or(flow.class);
@@ -246,12 +278,18 @@ impl<T> Link<T> {
         }
         let by_offer = self.options.scheduling.weights() == Weights::Offered;
         let mean_weight = if by_offer { self.offered / self.queues.len().max(1) as u64 } else { 1 };
-        let queues = &self.queues;
+        let (queues, weights) = (&self.queues, &self.weights);
         let look = |at: usize| {
             let queue = queues.get(at)?;
             let bytes = queue.buffer.first()?.bytes;
             let weight = if by_offer { queue.offered } else { 1 };
-            Some(Candidate { bytes, weight, mean_weight, class: queue.class })
+            let part = Part {
+                medium: queue.medium,
+                medium_weight: weights[queue.medium as usize].into(),
+                party: queue.party,
+                party_weight: queue.streams.weight(),
+            };
+            Some(Candidate { bytes, weight, mean_weight, class: queue.class, part })
         };
         let Some(at) = self.scheduler.next(&look) else { return Next::Nothing };
         let Some(queue) = self.queues.get_mut(at) else { return Next::Nothing };
@@ -263,6 +301,7 @@ impl<T> Link<T> {
             queue.discard.expires(&packet, place, &mut held);
             self.packets -= self.dropped.len() - before;
             self.dropped.push(Dropped { packet, item, reason: DropReason::Late });
+            self.scheduler.spared();
             self.let_go(at);
             return self.depart(now);
         }

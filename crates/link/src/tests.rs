@@ -10,6 +10,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod shares;
+
 const VIDEO: ApplicationId = ApplicationId(0);
 const DATA: ApplicationId = ApplicationId(1);
 

@@ -2,6 +2,9 @@
 
 use core::fmt::Debug;
 
+use crate::flow::Medium;
+use crate::streams::Party;
+
 /// A buffer that has something to send, as far as choosing goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
@@ -13,6 +16,21 @@ pub(crate) struct Candidate {
     pub(crate) mean_weight: u64,
     /// The smaller, the sooner.
     pub(crate) class: u8,
+    /// Of what its service is a part, where weights are given.
+    pub(crate) part: Part,
+}
+
+/// Of what the service of a buffer is a part: of an application's, and in that of a party's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The application, as configurations name it.
+    pub(crate) medium: Medium,
+    /// What it weighs among applications.
+    pub(crate) medium_weight: u64,
+    /// The stream, or the buffer, where streams share one.
+    pub(crate) party: Party,
+    /// What that weighs in its application.
+    pub(crate) party_weight: u64,
 }
 
 /// What is to be known of a buffer now; `None` if it has nothing to send.
@@ -26,4 +44,7 @@ pub(crate) trait Scheduler: Debug + Send {
     /// The buffer that is next. One packet of it is taken out then. Those that turn out to have nothing to
     /// send are left out until they wake.
     fn next(&mut self, look: Look<'_>) -> Option<usize>;
+
+    /// The packet that was taken out last does not take the link: it was too late for it.
+    fn spared(&mut self) {}
 }

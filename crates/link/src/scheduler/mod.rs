@@ -4,8 +4,9 @@ mod choose;
 mod deficit;
 mod priority;
 mod round_robin;
+mod shares;
 
-pub(super) use choose::{Candidate, Scheduler};
+pub(super) use choose::{Candidate, Part, Scheduler};
 
 macro_rules! schedulers {
     ($($(#[$doc:meta])* $variant:ident = $name:literal: $weights:ident, $scheduler:path),+ $(,)?) => {
@@ -58,6 +59,9 @@ schedulers! {
     DrrEqual = "drr-equal": Equal, deficit::Deficit,
     /// The buffer of the most urgent class that has anything.
     Priority = "priority": Equal, priority::Strict,
+    /// Byte by byte, by the weights of applications, and in each by those of its streams (start-time fair
+    /// queueing; Goyal, Vin and Cheng, 1996). Where everything shares one buffer, that is as it comes.
+    Shares = "shares": Given, shares::Shares,
 }
 
 /// What the weights of buffers are.
@@ -67,6 +71,8 @@ pub enum Weights {
     Offered,
     /// All the same.
     Equal,
+    /// What is said of applications and streams.
+    Given,
 }
 
 #[cfg(test)]

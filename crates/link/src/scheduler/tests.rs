@@ -1,7 +1,11 @@
 use super::*;
+use crate::flow::Medium;
+use crate::streams::Party;
 
 fn candidate(bytes: usize, weight: u64, class: u8, mean_weight: u64) -> Candidate {
-    Candidate { bytes, weight, mean_weight, class }
+    let (medium, party) = (Medium::Video, Party::Buffer(0));
+    let part = Part { medium, medium_weight: 1, party, party_weight: 1 };
+    Candidate { bytes, weight, mean_weight, class, part }
 }
 
 /// How often each of the buffers is chosen in `turns` turns, all of them having packets of these sizes.
@@ -49,7 +53,7 @@ fn a_round_is_spread_and_none_waits_for_a_heavy_one_to_finish() {
 
 #[test]
 fn one_that_has_nothing_saves_nothing_up() {
-    for way in [Scheduling::Wrr, Scheduling::Drr, Scheduling::Priority] {
+    for way in [Scheduling::Wrr, Scheduling::Drr, Scheduling::Priority, Scheduling::Shares] {
         let mut scheduler = way.begin();
         (0..2).for_each(|buffer| scheduler.wakes(buffer));
         let first = |at: usize| (at == 0).then(|| candidate(1500, 1, 0, 1));
@@ -63,7 +67,7 @@ fn one_that_has_nothing_saves_nothing_up() {
 
 #[test]
 fn a_buffer_that_wakes_twice_has_one_turn() {
-    for way in [Scheduling::Wrr, Scheduling::Drr, Scheduling::Priority] {
+    for way in [Scheduling::Wrr, Scheduling::Drr, Scheduling::Priority, Scheduling::Shares] {
         let mut scheduler = way.begin();
         [0, 1, 1, 1].iter().for_each(|buffer| scheduler.wakes(*buffer));
         let chosen =
