@@ -46,6 +46,7 @@ mod trusted_url;
 mod units;
 mod value;
 mod vocabulary;
+mod weight;
 
 pub use access::{AccessToken, Ha1, StreamPattern, TokenHash, TokenRight};
 pub use access_hook::{HookConfig, OnError};
@@ -82,3 +83,4 @@ pub use trusted_url::TrustedUrl;
 pub use units::{BitRate, ByteSize, Share, Written, parse_duration};
 pub use value::{Fault, Files, Given, Text, Value, first, type_fault, word};
 pub use vocabulary::{Scheme, SectionKeys, Vocabulary};
+pub use weight::Weight;

@@ -58,6 +58,9 @@ pub(crate) const LINK_RATE: RangeInclusive<BitRate> = BitRate(8_000)..=BitRate(1
 /// How much a buffer of a link may hold: a packet of the usual size at least.
 pub(crate) const LINK_BUFFER: RangeInclusive<ByteSize> = ByteSize(1_500)..=ByteSize(1 << 30);
 
+/// What a stream or an application may weigh: so the least has a thousandth of what the most has.
+pub(crate) const WEIGHT: RangeInclusive<u32> = 1..=1000;
+
 /// Renditions of a stream.
 pub(crate) const RENDITIONS: RangeInclusive<usize> = 2..=16;
 

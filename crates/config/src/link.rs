@@ -8,7 +8,7 @@ use toml::de::DeTable;
 
 use crate::section::{Section, unknown};
 use crate::value::{Fault, Given, Text, Value, type_fault, word};
-use crate::{BitRate, ByteSize, Invalid, Vocabulary};
+use crate::{BitRate, ByteSize, Invalid, Vocabulary, Weight};
 
 /// Where nothing is said, a buffer holds what the link carries in that time ...
 const BUFFER_TIME: Duration = Duration::from_millis(200);
@@ -79,6 +79,8 @@ crate::section! {
         buffer: Option<ByteSize> = None,
         /// How much each of its buffers holds for each flow that shares it.
         buffer_per_flow: Option<ByteSize> = None,
+        /// What it weighs among applications, for the scheduler "shares".
+        weight: Option<Weight> = None,
     }
 }
 
@@ -110,6 +112,12 @@ impl LinkConfig {
     pub fn size_of(&self, medium: Medium) -> Option<Size> {
         let application = self.applications.0.get(medium.as_str())?;
         size(application.buffer, application.buffer_per_flow)
+    }
+
+    /// What a medium weighs among applications.
+    pub fn weight_of(&self, medium: Medium) -> Weight {
+        let application = self.applications.0.get(medium.as_str());
+        application.and_then(|application| application.weight).unwrap_or_default()
     }
 }
 
@@ -197,6 +205,7 @@ fn application(table: &DeTable<'_>, known: &Vocabulary) -> Result<ApplicationCon
         match key.get_ref().as_ref() {
             "buffer" => read.buffer = Value::read(value)?,
             "buffer_per_flow" => read.buffer_per_flow = Value::read(value)?,
+            "weight" => read.weight = Value::read(value)?,
             other => {
                 return Err((
                     key.span(),

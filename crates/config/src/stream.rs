@@ -9,7 +9,7 @@ use crate::link::LinkName;
 use crate::rules::Rules;
 use crate::section::Section;
 use crate::services::{self, Branches, Elements};
-use crate::{BitRate, Brings, ByteSize, Datagrams, Share, SourceUrl, section, words};
+use crate::{BitRate, Brings, ByteSize, Datagrams, Share, SourceUrl, Weight, section, words};
 
 section! {
     /// One stream.
@@ -42,6 +42,8 @@ section! {
         pace: Option<BitRate> = None,
         /// The link that its receivers are behind, where they do not name another.
         link: Option<LinkName> = None,
+        /// What it weighs among streams: its share of a link and of a worker.
+        weight: Weight = Weight::default(),
         /// Elements of its services, by name.
         elements: Elements = Elements::default(),
         /// Branches that its services make, by name.

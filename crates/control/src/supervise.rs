@@ -351,6 +351,7 @@ impl Supervisor {
             ntp_at_zero: self.clock.ntp_at_zero(),
             layers: 0,
             is_relayed: config.source.is_on_demand(),
+            weight: config.weight.get(),
         }
     }
 

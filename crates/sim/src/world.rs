@@ -117,6 +117,7 @@ impl World {
             ntp_at_zero: 0,
             layers: 0,
             is_relayed: false,
+            weight: 1,
         };
         let mut world = World {
             agenda: Agenda::new(),

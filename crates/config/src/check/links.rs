@@ -1,6 +1,6 @@
 //! Links: whether their numbers are possible, and whether those exist that others name.
 
-use outflow_link::Medium;
+use outflow_link::{Grouping, Medium, Scheduling};
 
 use super::{Check, Key, Step, out_of, written};
 use crate::invalid::nearest;
@@ -71,7 +71,17 @@ impl Check<'_, '_, '_> {
             if let Some(of) = link.applications.0.get(medium.as_str()) {
                 let path = [path[0], path[1], Key("applications"), Key(medium.as_str())];
                 self.buffers(&path, of.buffer, of.buffer_per_flow);
+                if of.weight.is_some() && link.scheduler.0 != Scheduling::Shares {
+                    let at = [&path[..], &[Key("weight")]].concat();
+                    let help = "write scheduler = \"shares\" for this link, or leave it out";
+                    self.add(&at, "this scheduler has no weights".to_owned(), help);
+                }
             }
+        }
+        if link.scheduler.0 == Scheduling::Shares && link.policy.0.grouping() == Grouping::Link {
+            let what = format!("\"{}\" has one buffer, of which nothing is shared", link.policy.0.as_str());
+            let help = "choose a policy with a buffer for each application (\"elastic\") or flow (\"pfb\")";
+            self.add(&at("scheduler"), what, help);
         }
     }
 
@@ -142,6 +152,33 @@ mod tests {
         assert!(mistake(&format!("{up}buffer = \"900 B\"")).contains("is too little: possible: 1500 B to"));
         let wrong = mistake(&format!("{up}[link.up.applications.vido]\nbuffer = \"9 kB\""));
         assert!(wrong.contains("did you mean \"video\"?"), "{wrong}");
+    }
+
+    #[test]
+    fn shares_have_weights_and_more_than_one_buffer() {
+        let up = "[link.up]\nrate = \"8 Mbit/s\"\n";
+        let shares = format!("{up}scheduler = \"shares\"\n");
+        let link = config(&format!("{shares}[link.up.applications.audio]\nweight = 30")).links["up"].clone();
+        assert_eq!(Medium::ALL.map(|medium| link.weight_of(medium).get()), [1, 30, 1]);
+        assert_eq!(link.size_of(Medium::Audio), None);
+        let none = mistake(&format!("{up}[link.up.applications.audio]\nweight = 30"));
+        assert!(none.starts_with("4 this scheduler has no weights: write scheduler = \"shares\""), "{none}");
+        let little = mistake(&format!("{shares}[link.up.applications.audio]\nweight = 0"));
+        assert_eq!(little, "5 0 is too little: possible: 1 to 1000");
+        let whole = mistake(&format!("{shares}policy = \"shb\""));
+        assert!(whole.starts_with("3 \"shb\" has one buffer, of which nothing is shared: choose"), "{whole}");
+        let unknown = mistake(&format!("{shares}[link.up.applications.audio]\nwieght = 3"));
+        assert!(unknown.contains("did you mean 'weight'?"), "{unknown}");
+    }
+
+    #[test]
+    fn a_stream_has_a_weight() {
+        let config = config("[defaults]\nweight = 2\n[streams.a]\nweight = 1000\n[streams.b]");
+        assert_eq!((config.streams["a"].weight.get(), config.streams["b"].weight.get()), (1000, 2));
+        let much = mistake("[streams.a]\nweight = 1001");
+        assert_eq!(much, "2 1001 is too much: possible: 1 to 1000");
+        let text = mistake("[streams.a]\nweight = \"heavy\"");
+        assert!(text.contains("a whole number from 1 to 1000 is needed here, not a text"), "{text}");
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct StreamOptions {
     pub layers: u8,
     /// Other relays hand the source on, and may take turns at that.
     pub is_relayed: bool,
+    /// What it weighs among streams, for the driver: its share of a link and of a worker.
+    pub weight: u32,
 }
 
 /// What holds where a configuration says nothing; without chance.
@@ -41,6 +43,7 @@ impl Default for StreamOptions {
             ntp_at_zero: 0,
             layers: 0,
             is_relayed: false,
+            weight: 1,
         }
     }
 }

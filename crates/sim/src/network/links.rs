@@ -136,6 +136,13 @@ impl<T: Clone> Links<T> {
         self.hops[link].link.as_mut().map(|link| link.add_flow(application, class))
     }
 
+    /// A flow of a link is of the stream with this number, which weighs so much among streams.
+    pub fn set_stream(&mut self, link: usize, flow: FlowId, number: usize, weight: u32) {
+        if let Some(link) = &mut self.hops[link].link {
+            link.set_stream(flow, number, weight);
+        }
+    }
+
     /// A flow ends. What waits of it goes on.
     pub fn remove_flow(&mut self, link: usize, flow: FlowId) {
         if let Some(link) = &mut self.hops[link].link {

@@ -8,7 +8,7 @@ use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use outflow_config::{BitRate, ByteSize};
+use outflow_config::{BitRate, ByteSize, Weight};
 use outflow_link::{Link, LinkOptions, Medium, Policy, Scheduling, Unit};
 use outflow_packet::Level;
 use serde::{Deserialize, Deserializer};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer};
 use super::impair::Impairments;
 use super::paths::{EndModel, PathModel, ways};
 use super::traffic::{CapturedModel, Model};
-use super::units::{duration, maybe, maybe_duration, named, quantity};
+use super::units::{duration, maybe, maybe_duration, maybe_weight, named, quantity, weight};
 use crate::capture::Capture;
 use crate::limits::{FLOWS_MAX, OUTAGE_MIN, SECONDS_MAX};
 
@@ -105,7 +105,7 @@ pub struct LinkModel {
     /// How much each buffer holds for every flow that shares it.
     #[serde(default, deserialize_with = "maybe")]
     pub buffer_per_flow: Option<ByteSize>,
-    /// The same for buffers of some media: video, audio, data.
+    /// What differs for some media: video, audio, data.
     #[serde(default)]
     pub applications: BTreeMap<String, BufferModel>,
     /// How long packets are useful from when they come: later ones do not go.
@@ -128,7 +128,7 @@ pub struct LinkModel {
     pub impairments: Impairments,
 }
 
-/// How much the buffers of a medium hold.
+/// How much the buffers of a medium hold, and what it weighs among media.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BufferModel {
@@ -138,6 +138,9 @@ pub struct BufferModel {
     /// For every flow that shares it.
     #[serde(default, deserialize_with = "maybe")]
     pub buffer_per_flow: Option<ByteSize>,
+    /// Where the scheduler heeds it.
+    #[serde(default, deserialize_with = "maybe_weight")]
+    pub weight: Option<Weight>,
 }
 
 /// A scheduler by its name.
@@ -168,6 +171,10 @@ pub struct TrafficModel {
     /// The smaller, the sooner, where the scheduler heeds it.
     #[serde(default)]
     pub class: u8,
+    /// What each flow, and where it goes to a relay, its stream there, weighs among those of its medium, where the
+    /// scheduler heeds it.
+    #[serde(default, deserialize_with = "weight")]
+    pub weight: Weight,
 }
 
 /// Why a network is none.
@@ -290,7 +297,10 @@ impl LinkModel {
         for (name, model) in &self.applications {
             let medium = Medium::ALL.into_iter().find(|medium| medium.as_str() == name);
             let medium = medium.ok_or("applications: possible are video, audio, data")?;
-            link.set_size_of(medium, Some(size(model.buffer, model.buffer_per_flow)?));
+            link.set_weight_of(medium, model.weight.unwrap_or_default().get());
+            if (model.buffer, model.buffer_per_flow, model.weight.is_some()) != (None, None, true) {
+                link.set_size_of(medium, Some(size(model.buffer, model.buffer_per_flow)?));
+            }
         }
         Ok(Some(link))
     }

@@ -74,6 +74,7 @@ impl Node {
             ntp_at_zero: 0,
             layers: 0,
             is_relayed: false,
+            weight: 1,
         });
         stream.handle_source(Time::ZERO, format);
         Node { stream, flows: BTreeMap::new(), awaited: None }

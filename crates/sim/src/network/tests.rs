@@ -4,6 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod shares;
+
 const PAPER: &str = r#"
 seed = 1
 duration = "5 s"

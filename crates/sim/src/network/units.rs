@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-use outflow_config::{Invalid, parse_duration};
+use outflow_config::{Invalid, Weight, parse_duration};
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -30,6 +30,16 @@ pub(super) fn duration<'de, D: Deserializer<'de>>(given: D) -> Result<Duration, 
 /// The same, where it may be missing.
 pub(super) fn maybe_duration<'de, D: Deserializer<'de>>(given: D) -> Result<Option<Duration>, D::Error> {
     duration(given).map(Some)
+}
+
+/// A weight: a whole number.
+pub(super) fn weight<'de, D: Deserializer<'de>>(given: D) -> Result<Weight, D::Error> {
+    Weight::new(u32::deserialize(given)?).map_err(D::Error::custom)
+}
+
+/// The same, where it may be missing.
+pub(super) fn maybe_weight<'de, D: Deserializer<'de>>(given: D) -> Result<Option<Weight>, D::Error> {
+    weight(given).map(Some)
 }
 
 /// A share such as "1 %", 0 to 1.

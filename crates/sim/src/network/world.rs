@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
+use outflow_config::Weight;
 use outflow_link::{ApplicationId, Dropped, FlowId, Medium};
 use outflow_media::{Tag, Time};
 use outflow_packet::Level;
@@ -234,27 +235,27 @@ impl World {
             if let Some(at) = source.due() {
                 self.agenda.add(at, Event::Send(self.ways.flows.len() as u32));
             }
-            self.add_flow(network, Origin::Source(source), to, group, (application, traffic.class));
+            let stream = (self.ways.flows.len(), traffic.weight);
+            let place = (application, traffic.class, stream);
+            self.add_flow(network, Origin::Source(source), to, group, place);
         }
     }
 
     /// Receivers at relays, which take turns among the flows of their traffic.
     fn add_receivers(&mut self, network: &Network, receivers: &ReceiverModel, group: usize) {
         let traffic = network.traffic.keys().position(|name| *name == receivers.traffic);
-        let nodes: Vec<u32> = self
-            .ways
-            .flows
-            .iter()
-            .filter(|flow| Some(flow.traffic) == traffic)
-            .filter_map(|flow| flow.to)
-            .collect();
+        let flows = self.ways.flows.iter().enumerate();
+        let flows = flows.filter(|(_, flow)| Some(flow.traffic) == traffic);
+        let nodes: Vec<(usize, u32)> = flows.filter_map(|(number, flow)| Some((number, flow.to?))).collect();
+        let weight = network.traffic.get(&receivers.traffic).map(|traffic| traffic.weight);
         let level = Level::new(receivers.level).unwrap_or(Level::BEST);
-        for (member, node) in nodes.iter().cycle().take(receivers.count).enumerate() {
+        for (member, (stream, node)) in nodes.iter().cycle().take(receivers.count).enumerate() {
             let mut rng = generator(network.seed, Draws::Start, group, member);
             let joins = Time::ZERO + receivers.join_within.mul_f64(rng.f64());
             self.agenda.add(joins, Event::Join(self.ways.flows.len() as u32));
-            let application = (ApplicationId::of(Medium::Video, 0), 0);
-            self.add_flow(network, Origin::Relay(*node, level), None, group, application);
+            let stream = (*stream, weight.unwrap_or_default());
+            let place = (ApplicationId::of(Medium::Video, 0), 0, stream);
+            self.add_flow(network, Origin::Relay(*node, level), None, group, place);
         }
     }
 
@@ -264,12 +265,16 @@ impl World {
         origin: Origin,
         to: Option<u32>,
         traffic: usize,
-        (application, class): (ApplicationId, u8),
+        (application, class, (stream, weight)): (ApplicationId, u8, (usize, Weight)),
     ) {
         let ways = &mut self.ways;
         let way = &ways.ways[traffic];
         let first_id = ways.ids.len();
-        ways.ids.extend(way.iter().map(|at| self.links.add_flow(*at, application, class)));
+        for at in way {
+            let flow = self.links.add_flow(*at, application, class);
+            flow.iter().for_each(|flow| self.links.set_stream(*at, *flow, stream, weight.get()));
+            ways.ids.push(flow);
+        }
         let ledger = Ledger::new(network.counting, ways.from);
         ways.flows.push(Flow { to, traffic, ledger, first_id, hops: way.len() });
         self.origins.push(origin);

@@ -57,6 +57,7 @@ impl LiveLink {
         self.link.set_useful_for(config.useful_for);
         for medium in Medium::ALL {
             self.link.set_size_of(medium, config.size_of(medium));
+            self.link.set_weight_of(medium, config.weight_of(medium).get());
         }
         self.link.set_options(now, options(config, rate_bps));
         self.due = self.due.map(|_| now);
@@ -173,6 +174,7 @@ impl LiveLink {
             Some(flow) => flow,
             None => self.begin(now, behind, piece.track, (medium(format, piece.track), class)),
         };
+        self.link.set_stream(flow, index, stream.options().weight);
         let alike = self.similar.look(now, flow, &tag, bytes);
         if let Some(application) = alike.filter(|_| tag.needs.is_nothing() && self.link.shows(flow, &tag)) {
             self.link.regroup(flow, application);

@@ -21,8 +21,8 @@ fn config(bps: u64) -> LinkConfig {
 }
 
 /// A stream that is to send a packet of a kilobyte to its receiver, and that order.
-fn stream() -> (Stream, Order) {
-    let mut stream = Stream::new(StreamOptions::default());
+fn stream(weight: u32) -> (Stream, Order) {
+    let mut stream = Stream::new(StreamOptions { weight, ..StreamOptions::default() });
     stream.handle_source(Time::ZERO, Format::Data);
     stream.handle_join(Time::ZERO, 7, SinkSpec::new(Encapsulation::Ts, Transport::Datagram));
     stream.handle_media(Time::ZERO, 0, bytes::Bytes::from_static(&[1; 1000]).into());
@@ -63,7 +63,7 @@ fn a_link_is_due_when_its_next_packet_is_and_not_because_another_one_is() {
     links.put(now, FAST, "fast".to_owned(), &config(1_000_000_000));
     assert!(links.has(SLOW) && !links.has(LinkId(2)));
     assert_eq!(links.due(), None, "nothing waits");
-    let (stream, order) = stream();
+    let (stream, order) = stream(1);
     let mut headers = Headers::new();
     let pieces = pieces(&stream, &order, Share::WHOLE, Encapsulation::Ts, &mut headers);
     let members = stream.members(&order);
@@ -88,4 +88,30 @@ fn a_link_is_due_when_its_next_packet_is_and_not_because_another_one_is() {
     assert_eq!(name(&links).as_deref(), Some("slow"));
     assert!(links.remove(now, SLOW).is_some() && links.remove(now, SLOW).is_none());
     assert_eq!((links.due(), name(&links)), (None, None));
+}
+
+#[test]
+fn streams_have_their_shares_of_a_link_by_their_weights() {
+    let text = "[link.a]\nrate = \"8 Mbit/s\"\npolicy = \"pfb\"\nscheduler = \"shares\"";
+    let config = outflow_config::Config::parse(text, "o.toml", &outflow_config::Protocols::default());
+    let (mut links, mut batch) = (Links::default(), Vec::new());
+    links.put(Time::ZERO, SLOW, "a".to_owned(), &config.expect("valid").links["a"]);
+    for (index, weight) in [3, 1].into_iter().enumerate() {
+        let (stream, order) = stream(weight);
+        let mut headers = Headers::new();
+        let pieces = pieces(&stream, &order, Share::WHOLE, Encapsulation::Ts, &mut headers);
+        let members = stream.members(&order);
+        let offered = Offered {
+            stream: (&stream, index),
+            order: &order,
+            share: Share::WHOLE,
+            pieces: &pieces,
+            members,
+        };
+        let mut sinks = [Some(sink(&links, SLOW))];
+        (0..80).for_each(|_| _ = links.offer((Time::ZERO, SLOW), &offered, &mut sinks));
+    }
+    (0..80).for_each(|ms| _ = links.depart(Time::from_millis(ms), SLOW, &mut batch));
+    let of = |index: usize| batch.iter().take(64).filter(|parcel| parcel.stream == index).count();
+    assert_eq!((of(0), of(1)), (48, 16));
 }
