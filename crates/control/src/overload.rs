@@ -9,6 +9,7 @@
 //!
 //! The level is that of what is scarcest: memory, descriptors, the time of workers and that of the control plane.
 
+mod resources;
 mod scale;
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -17,10 +18,10 @@ use std::time::Duration;
 
 use outflow_config::{ByteSize, Config, Memory};
 use outflow_door::Refused;
-use outflow_engine::resources::{Resources, descriptors};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use resources::{Resources, descriptors};
 pub use scale::Scarce;
 pub(crate) use scale::{Act, NO_JOINS, NO_LOW_CLASS, Scale};
 use scale::{NO_PUBLISHERS, Readings};

@@ -18,7 +18,6 @@ pub mod limits;
 pub mod message;
 mod processors;
 mod receive;
-pub mod resources;
 
 mod send;
 pub mod system;

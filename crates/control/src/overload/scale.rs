@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use outflow_engine::limits::SNAPSHOT_EVERY;
-use outflow_engine::resources::Share;
 use outflow_media::Time;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::resources::Share;
 use crate::limits::{
     GIVE_BACK_EVERY, LAG_MAX, OVERLOAD_BACK, OVERLOAD_FROM, OVERLOAD_REST, OVERLOAD_RISE, SHED_EVERY,
     SNAPSHOT_SELDOM,

@@ -18,16 +18,16 @@ const ROUND: u64 = 1_000_000;
 
 /// Something of which there is so much, and of which so much is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Share {
+pub(crate) struct Share {
     /// What is taken.
-    pub taken: u64,
+    pub(crate) taken: u64,
     /// What there is; 0 if that is not known.
-    pub all: u64,
+    pub(crate) all: u64,
 }
 
 /// Where memory and descriptors are read.
 #[derive(Debug)]
-pub struct Resources {
+pub(super) struct Resources {
     statm: Option<File>,
     group: Option<Group>,
     /// What the machine has, or less if the control group may have less.
@@ -44,7 +44,7 @@ struct Group {
 
 impl Resources {
     /// Those of this process.
-    pub fn open() -> Self {
+    pub(super) fn open() -> Self {
         let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let group = folder_of(&own).and_then(|folder| Group::open(&folder));
         let machine = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -54,7 +54,7 @@ impl Resources {
     }
 
     /// How much memory a relay takes if nothing else is said; 0 if nothing is known of the machine.
-    pub fn usual_memory(&self) -> u64 {
+    pub(super) fn usual_memory(&self) -> u64 {
         match self.most {
             u64::MAX => 0,
             most => most / 4 * PARTS_OF_FOUR / ROUND * ROUND,
@@ -62,7 +62,7 @@ impl Resources {
     }
 
     /// Resident memory, of this much; and of less, if others of its control group have taken the rest.
-    pub fn memory(&self, of: u64) -> Share {
+    pub(super) fn memory(&self, of: u64) -> Share {
         let statm = self.statm.as_ref().map(text).unwrap_or_default();
         let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
         let taken = pages * rustix::param::page_size() as u64;
@@ -72,7 +72,7 @@ impl Resources {
 }
 
 /// Open descriptors, of those that the process may have.
-pub fn descriptors() -> Share {
+pub(super) fn descriptors() -> Share {
     let all = getrlimit(Resource::Nofile).current.unwrap_or(0);
     // Since Linux 6.2 the size of that folder is their number.
     let counted = rustix::fs::stat("/proc/self/fd").map_or(0, |stat| stat.st_size as u64);
