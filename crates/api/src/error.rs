@@ -94,6 +94,7 @@ impl From<ControlError> for HttpError {
             | ControlError::AddressTaken(..) => StatusCode::CONFLICT,
             ControlError::NoSource(_)
             | ControlError::Limit { .. }
+            | ControlError::NoRoom(_)
             | ControlError::HandedOver
             | ControlError::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
             ControlError::TooOften(_) => StatusCode::TOO_MANY_REQUESTS,

@@ -33,6 +33,7 @@ const STREAM_COUNTS: &[Count<StreamState>] = &[
     ("source_lost_packets", None, "Packets lost before they came here", |s| s.source.lost),
     ("stream_sent", Some(Unit::Bytes), "Bytes sent to receivers", |s| s.out_bytes),
     ("stream_sent_packets", None, "Packets sent to receivers", |s| s.out_packets),
+    ("stream_worker_microseconds", None, "Time that workers have worked for the stream", |s| s.worker_us),
     ("stream_joins", None, "Receivers that ever joined", |s| s.joins),
 ];
 

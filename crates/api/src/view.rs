@@ -139,6 +139,7 @@ impl StreamView {
             ring_bytes_max: stream.ring_bytes_max,
             out_bps: stream.out_bps,
             out_packets: stream.out_packets,
+            worker_us: stream.worker_us,
             out_bytes: stream.out_bytes,
             joins: stream.joins,
             elements: stream.elements.clone(),

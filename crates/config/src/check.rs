@@ -13,8 +13,8 @@ use toml::de::{DeTable, DeValue};
 use crate::error::Collector;
 use crate::invalid::nearest;
 use crate::limits::{
-    COUNT, DRAIN, HOPELESS_AFTER, LATENCY_BUDGET, MEMORY, PACE, POLL, PUBLISH_TIMEOUT, RENDITIONS, RING,
-    RTP_PORTS_MIN, SOURCE_TIMEOUT, WORKERS,
+    CLASS_SHARE, COUNT, DRAIN, HOPELESS_AFTER, LATENCY_BUDGET, MEMORY, PACE, POLL, PUBLISH_TIMEOUT,
+    RENDITIONS, RESERVE, RING, RTP_PORTS_MIN, SOURCE_TIMEOUT, WORKERS,
 };
 use crate::memory::Memory;
 use crate::units::Written;
@@ -91,6 +91,11 @@ impl<'c> Check<'c, '_, '_> {
         }
         for (key, time, allowed) in [("poll", limits.poll, POLL), ("drain", limits.drain, DRAIN)] {
             if let Some(invalid) = out_of(time, &allowed, |time| Written(*time).to_string()) {
+                self.add(&[Key("limits"), Key(key)], invalid.what, invalid.help);
+            }
+        }
+        for (key, share) in [("normal_share", limits.normal_share), ("low_share", limits.low_share)] {
+            if let Some(invalid) = share.and_then(|share| out_of(share, &CLASS_SHARE, ToString::to_string)) {
                 self.add(&[Key("limits"), Key(key)], invalid.what, invalid.help);
             }
         }
@@ -325,6 +330,7 @@ impl StreamConfig {
             ("source_timeout", duration(self.source_timeout, SOURCE_TIMEOUT)),
             ("publish_timeout", duration(self.publish_timeout, PUBLISH_TIMEOUT)),
             ("max_receivers", out_of(self.max_receivers, &COUNT, |n| n.to_string())),
+            ("reserve", self.reserve.and_then(|share| out_of(share, &RESERVE, ToString::to_string))),
             ("latency_budget", duration(self.latency_budget, LATENCY_BUDGET)),
             ("pace", self.pace.and_then(pace_out_of_range)),
         ];

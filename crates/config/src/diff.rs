@@ -42,13 +42,16 @@ struct Delta {
     changed: Vec<(String, Vec<&'static str>)>,
 }
 
+/// Keys of `[limits]` that workers begin with.
+const OF_WORKERS: [&str; 5] = ["workers", "pin_workers", "normal_share", "low_share", "poll"];
+
 /// What has to be done to get from `old` to `new`.
 pub fn diff(old: &Config, new: &Config) -> Changes {
     let under = |table: &'static str, keys: Vec<&'static str>| {
         keys.into_iter().map(move |key| format!("{table}.{key}"))
     };
     let (workers, limits): (Vec<_>, Vec<_>) =
-        old.limits.changed(&new.limits).into_iter().partition(|key| key.ends_with("workers"));
+        old.limits.changed(&new.limits).into_iter().partition(|key| OF_WORKERS.contains(key));
     let tls = old.tls != new.tls;
     let restart = under("listen", old.listen.changed(&new.listen))
         .chain(tls.then(|| "tls".to_owned()))

@@ -61,7 +61,7 @@ pub use extension::{Extensions, Table};
 pub use graph::{Edge, Element, Graph, Node};
 pub use invalid::Invalid;
 pub use jwt::{JwtAlgorithm, JwtConfig, KeysAt};
-pub use limits::TEXT_BYTES_MAX;
+pub use limits::{RESERVE, TEXT_BYTES_MAX};
 pub use link::{ApplicationConfig, LinkConfig, LinkName, LinkRate, unit_name};
 pub use listen::{Listen, Listener, StreamAddress};
 pub use memory::Memory;

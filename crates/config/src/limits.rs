@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::{BitRate, ByteSize};
+use crate::{BitRate, ByteSize, Share};
 
 /// Bytes of a configuration's text: room for as many receivers as there may be.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
@@ -48,6 +48,12 @@ pub(crate) const PUBLISH_TIMEOUT: RangeInclusive<Duration> =
 
 /// How long a packet may wait for company.
 pub(crate) const LATENCY_BUDGET: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(10);
+
+/// How much of a worker's time a stream may reserve, and all of them together: the rest is for what none reserves.
+pub const RESERVE: RangeInclusive<Share> = Share(1_000)..=Share(80_000);
+
+/// How much of a worker's time a class may be promised. Two are.
+pub(crate) const CLASS_SHARE: RangeInclusive<Share> = Share(1_000)..=Share(45_000);
 
 /// How slowly or fast bursts may be spread out.
 pub(crate) const PACE: RangeInclusive<BitRate> = BitRate(8_000)..=BitRate(1_000_000_000_000);

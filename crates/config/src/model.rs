@@ -19,7 +19,7 @@ use crate::rules::RULE_KEYS;
 use crate::section::Section;
 use crate::services::{BRANCH_KEYS, ELEMENT_KEYS};
 use crate::stream::{Priority, StreamConfig};
-use crate::{BitRate, Secret, SectionKeys, SinkUrl, section, words};
+use crate::{BitRate, Secret, SectionKeys, Share, SinkUrl, section, words};
 
 /// A checked configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -95,6 +95,11 @@ section! {
         /// Above this many receivers, other cores share the stream. To send them a packet takes a
         /// millisecond or more; to wake another core takes some microseconds.
         split: usize = 1_024,
+        /// The part of a worker's time that receivers of the normal class are promised, whatever those of the high
+        /// class need; none if classes are strict.
+        normal_share: Option<Share> = Some(Share(5_000)),
+        /// The same of the low class, whatever those above it need.
+        low_share: Option<Share> = Some(Share(5_000)),
         /// How much memory the relay may take; above 80 % of it, it takes on no more.
         memory: Memory = Memory::Auto,
         /// Workers busy-poll for this long before they sleep. Receivers get packets sooner, and the

@@ -36,6 +36,8 @@ section! {
         max_receivers: usize = 20_000,
         /// The class of its receivers, where nothing else is said.
         priority: Priority = Priority::Normal,
+        /// The part of a worker's time that is kept for it: it goes before all others within that.
+        reserve: Option<Share> = None,
         /// How long a packet may wait so that more go to a receiver by one send.
         latency_budget: Duration = Duration::ZERO,
         /// The rate at which bursts are spread out; none if they go as they come.

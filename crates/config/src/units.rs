@@ -18,6 +18,13 @@ pub struct BitRate(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Share(pub u64);
 
+impl Share {
+    /// In thousandths of a percent.
+    pub fn thousandths(self) -> u32 {
+        u32::try_from(self.0).unwrap_or(u32::MAX)
+    }
+}
+
 impl FromStr for Share {
     type Err = Invalid;
 

@@ -36,6 +36,7 @@ mod receivers;
 mod reconnect;
 mod registry;
 mod relay;
+mod reserves;
 mod rules;
 mod services;
 mod session;

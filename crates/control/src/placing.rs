@@ -11,6 +11,7 @@ use outflow_relay::{LevelBounds, StreamOptions};
 use tokio::sync::watch;
 
 use crate::limits::REPLICA_LINGER;
+use crate::reserves::Reserves;
 use crate::turn::{Turn, TurnRules};
 use crate::workers::{Owner, Workers};
 
@@ -109,10 +110,20 @@ impl StreamEntry {
         core::iter::once(self.owner).chain(self.replicas.iter().map(|replica| replica.owner))
     }
 
+    /// The workers that serve it, its owner first.
+    pub(crate) fn serving(&self) -> impl Iterator<Item = usize> + '_ {
+        let serving = self.replicas.iter().filter(|replica| replica.ready.is_some());
+        core::iter::once(self.owner).chain(serving.map(|replica| replica.owner)).map(|owner| owner.worker)
+    }
+
     /// The worker for the stream's next receiver: its owner, until there are too many of them.
     /// Beyond, a worker with fewer receivers of all streams helps: first those that do so already,
-    /// because every further one has to be handed every packet.
-    pub(super) fn place(&self, load: &Load, Placing { workers, split }: Placing) -> usize {
+    /// because every further one has to be handed every packet. Another one has to have room for what it reserves.
+    pub(super) fn place(
+        &self,
+        (load, reserves): (&Load, &Reserves),
+        Placing { workers, split }: Placing,
+    ) -> usize {
         let owner = self.owner.worker;
         let elsewhere: usize = self.replicas.iter().map(|replica| replica.receivers).sum();
         if self.receivers.saturating_sub(elsewhere) < split {
@@ -124,8 +135,14 @@ impl StreamEntry {
         let helping = self.replicas.iter().filter(helps).map(|replica| replica.owner.worker);
         let helping = helping.min_by_key(load).filter(is_less_loaded);
         let serves = |worker: usize| self.owners().any(|owner| owner.worker == worker);
-        let least = || (0..workers).min_by_key(|worker| (load(worker), !serves(*worker)));
+        let has_room = |worker: &usize| self.has_room(reserves, *worker);
+        let least = || (0..workers).filter(has_room).min_by_key(|worker| (load(worker), !serves(*worker)));
         helping.or_else(least).filter(is_less_loaded).unwrap_or(owner)
+    }
+
+    /// Whether a worker has room for what it reserves, as one that serves it has.
+    pub(super) fn has_room(&self, reserves: &Reserves, worker: usize) -> bool {
+        reserves.fits(worker, self.options.reserve) || self.serving().any(|serving| serving == worker)
     }
 
     /// A receiver more, at this worker.

@@ -16,6 +16,7 @@ use outflow_media::Time;
 use outflow_relay::{LevelBounds, StreamOptions};
 
 use crate::placing::{Admitted, Idle, Load, Placing, Ready, Replication, StreamEntry, Terms, has_lingered};
+use crate::reserves::Reserves;
 use crate::session::SessionToken;
 use crate::turn::{EndedTurns, Turn};
 use crate::workers::{Owner, Workers};
@@ -73,6 +74,12 @@ impl Book {
         if let Some(owned) = self.owned.get_mut(&entry.owner.worker) {
             *owned = owned.saturating_sub(1);
         }
+    }
+
+    /// What is reserved, where a stream may have to find room; nothing, if it reserves nothing.
+    fn reserves_beside(&self, entry: &StreamEntry) -> Reserves {
+        let all = || Reserves::of(self.streams.values().map(|listed| &listed.entry));
+        if entry.options.reserve > 0 { all() } else { Reserves::default() }
     }
 
     fn forget_receiver(&mut self, receiver: ReceiverId) -> Option<Receiver> {
@@ -196,6 +203,13 @@ impl Registry {
         (0..workers).map(|worker| book.owned.get(&worker).copied().unwrap_or(0)).collect()
     }
 
+    /// What streams reserve of workers' time, all but this one.
+    pub(crate) fn reserves_but(&self, stream: &str) -> Reserves {
+        let book = self.book();
+        let others = book.streams.iter().filter(|(name, _)| *name != stream);
+        Reserves::of(others.map(|(_, listed)| &listed.entry))
+    }
+
     /// Takes the place of the stream's publisher, if it is free or may be taken over at `now`, and has the stream's
     /// owner told to begin, which is what ends one that was there: in the order in which places are taken.
     pub(crate) fn claim(
@@ -273,7 +287,7 @@ impl Registry {
         let book = self.book();
         let listed =
             book.streams.get(stream).ok_or_else(|| ControlError::UnknownStream(stream.to_owned()))?;
-        Ok(listed.entry.place(&book.load, placing))
+        Ok(listed.entry.place((&book.load, &book.reserves_beside(&listed.entry)), placing))
     }
 
     /// Writes a receiver down, if the stream and the relay still take one.
@@ -290,6 +304,8 @@ impl Registry {
     ) -> Result<Admitted, ControlError> {
         let mut book = self.book();
         let unknown = || ControlError::UnknownStream(stream.to_owned());
+        let reserves = book.streams.get(stream).map(|listed| book.reserves_beside(&listed.entry));
+        let reserves = reserves.unwrap_or_default();
         let Book { streams, names, receivers, load, idle, .. } = &mut *book;
         let Listed { entry, receivers: of_stream } = streams.get_mut(stream).ok_or_else(unknown)?;
         if entry.receivers >= entry.receivers_max {
@@ -300,7 +316,10 @@ impl Registry {
             let (what, key) = ("the receivers of this relay", "limits.receivers");
             return Err(ControlError::Limit { what, limit: terms.relay_max, key });
         }
-        let worker = terms.worker.unwrap_or_else(|| entry.place(load, terms.placing));
+        let worker = terms.worker.unwrap_or_else(|| entry.place((load, &reserves), terms.placing));
+        if !entry.has_room(&reserves, worker) {
+            reserves.demand(stream, worker, entry.options.reserve)?;
+        }
         *load.entry(worker).or_default() += 1;
         let admitted = change_at(idle, (entry, worker), |entry| entry.take_in(worker, number, replicate));
         of_stream.insert(receiver);

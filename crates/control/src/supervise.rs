@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outflow_config::{Action, Branches, Changes, Config, Elements, SinkConfig, SourceUrl, StreamConfig};
+use outflow_config::{
+    Action, Branches, Changes, Config, Elements, Share, SinkConfig, SourceUrl, StreamConfig,
+};
 use outflow_engine::Clock;
 use outflow_engine::message::{CloseReason, Command, ControlError, LinkChoice, Receiver};
 use outflow_engine::system::random_u32;
@@ -235,14 +237,9 @@ impl Supervisor {
 
     async fn make_stream(&mut self, name: &str, config: &StreamConfig) -> Result<(), ControlError> {
         let control = self.control.clone();
-        // Where its receivers will be: the link's worker, else the one that has least to do.
-        let load = control.registry().load(control.workers().count());
-        let least = load.iter().enumerate().min_by_key(|(_, load)| **load).map_or(0, |(worker, _)| worker);
-        let link = config.link.as_ref().and_then(|link| control.links().get(&link.0).ok());
-        let before = control.shared::<Upgrade>().place(name).filter(|worker| *worker < load.len());
-        let worker = before.unwrap_or_else(|| link.map_or(least, |link| link.worker));
-        let owner = Owner { worker, stream: control.new_id() };
         let options = self.options(config);
+        let worker = self.worker_for(name, config, options.reserve)?;
+        let owner = Owner { worker, stream: control.new_id() };
         let renditions = config.source.renditions().iter().map(|name| Ok(control.entry(name)?.owner));
         let renditions = renditions.collect::<Result<Vec<_>, ControlError>>()?;
         let entry = StreamEntry {
@@ -272,6 +269,20 @@ impl Supervisor {
         Ok(())
     }
 
+    /// The worker of a new stream, where its receivers will be: the one of before an upgrade, the link's, else the one
+    /// that has least to do of those that have room for what it reserves.
+    fn worker_for(&self, name: &str, config: &StreamConfig, reserve: u32) -> Result<usize, ControlError> {
+        let registry = self.control.registry();
+        let (load, reserves) = (registry.load(self.control.workers().count()), registry.reserves_but(name));
+        let with_room = load.iter().enumerate().filter(|(worker, _)| reserves.fits(*worker, reserve));
+        let least = with_room.min_by_key(|(_, load)| **load).map_or(0, |(worker, _)| worker);
+        let link = config.link.as_ref().and_then(|link| self.control.links().get(&link.0).ok());
+        let before = self.control.shared::<Upgrade>().place(name).filter(|worker| *worker < load.len());
+        let worker = before.or(link.map(|link| link.worker)).unwrap_or(least);
+        reserves.demand(name, worker, reserve)?;
+        Ok(worker)
+    }
+
     async fn remove_stream(&mut self, name: &str) {
         self.end_source(name).await;
         if let Some(entry) = self.control.registry().remove(name) {
@@ -292,7 +303,10 @@ impl Supervisor {
         new: &StreamConfig,
         waited: &mut Option<Duration>,
     ) -> Result<(), ControlError> {
-        self.control.entry(name)?;
+        let entry = self.control.entry(name)?;
+        let options = self.options(new);
+        let reserves = self.control.registry().reserves_but(name);
+        entry.serving().try_for_each(|worker| reserves.demand(name, worker, options.reserve))?;
         let is_same_source = (&old.source, &old.sdp) == (&new.source, &new.sdp);
         let source = match is_same_source && !old.more.is_another_source(&new.more) {
             true => None,
@@ -312,7 +326,6 @@ impl Supervisor {
         registry.update(name, |entry| {
             (entry.receivers_max, entry.turns) = (new.max_receivers, new.into());
         });
-        let options = self.options(new);
         let change = |now: StreamOptions| StreamOptions { ssrc: now.ssrc, layers: now.layers, ..options };
         registry.change_options(name, workers, change);
         registry.set_bounds(name, workers, self.rules.bounds(name, new));
@@ -352,6 +365,7 @@ impl Supervisor {
             layers: 0,
             is_relayed: config.source.is_on_demand(),
             weight: config.weight.get(),
+            reserve: config.reserve.map_or(0, Share::thousandths),
         }
     }
 

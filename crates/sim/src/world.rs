@@ -118,6 +118,7 @@ impl World {
             layers: 0,
             is_relayed: false,
             weight: 1,
+            reserve: 0,
         };
         let mut world = World {
             agenda: Agenda::new(),

@@ -185,6 +185,28 @@ fn a_worker_that_has_much_to_do_does_not_help() {
 }
 
 #[test]
+fn a_stream_that_reserves_is_served_where_there_is_room_for_it() {
+    let reserving = |(worker, stream), reserve| StreamEntry {
+        owner: Owner { worker, stream },
+        options: StreamOptions { reserve, ..StreamOptions::default() },
+        ..entry(20)
+    };
+    let registry = Registry::default();
+    registry.insert("a".into(), reserving((0, 1), 50_000));
+    registry.insert("b".into(), reserving((1, 2), 40_000));
+    let three = terms(3, 1);
+    let workers: Vec<_> =
+        (1..=4).map(|receiver| admit(&registry, "a", receiver, three).expect("room").0).collect();
+    assert_eq!(workers, [0, 2, 0, 2], "worker 1 has no room, and others have not many receivers");
+    assert!(registry.reserves_but("b").fits(1, 80_000));
+    assert!(!registry.reserves_but("b").fits(2, 31_000), "a replica reserves the same");
+    let chosen = Terms { worker: Some(1), ..three };
+    assert!(matches!(admit(&registry, "a", 9, chosen), Err(ControlError::NoRoom(_))));
+    registry.remove("b");
+    assert_eq!(admit(&registry, "a", 9, chosen).map(|(worker, ..)| worker), Ok(1));
+}
+
+#[test]
 fn a_session_goes_with_its_receiver() {
     let registry = Registry::default();
     registry.insert("a".into(), entry(20));

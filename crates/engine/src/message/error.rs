@@ -69,6 +69,9 @@ pub enum ControlError {
         /// The configuration key that says so.
         key: &'static str,
     },
+    /// What is reserved elsewhere leaves no room: what, and what to do.
+    #[error("{0}")]
+    NoRoom(String),
     /// The stream's format cannot be carried as asked.
     #[error("{0}")]
     Unsupported(String),

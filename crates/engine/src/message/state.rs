@@ -140,6 +140,8 @@ pub struct StreamState {
     pub out_packets: u64,
     /// Bytes sent to all receivers, those that have left included.
     pub out_bytes: u64,
+    /// How long workers have worked for it, microseconds.
+    pub worker_us: u64,
     /// Receivers that ever joined.
     pub joins: u64,
     /// Packets dropped on the way to receivers, by reason, those that have left included.
@@ -310,6 +312,7 @@ impl StreamState {
         self.ring_packets = self.ring_packets.max(replica.ring_packets);
         self.out_bps += replica.out_bps;
         self.out_packets += replica.out_packets;
+        self.worker_us += replica.worker_us;
         self.out_bytes += replica.out_bytes;
         self.joins += replica.joins;
         for (reason, packets) in &replica.out_drops {

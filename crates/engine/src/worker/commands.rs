@@ -2,7 +2,7 @@
 
 use outflow_packet::limits::TRACKS_MAX;
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Encapsulation, Priority, Report, SinkKey};
+use outflow_relay::{Encapsulation, Priority, Report, SinkKey, StreamOptions};
 use rustix::event::epoll::EventFlags;
 
 use super::Worker;
@@ -41,17 +41,18 @@ impl Worker {
         match command {
             Command::AddStream { stream, name, url, options, replica_ends } => {
                 streams.add((stream, stream), (name, url), options, replica_ends);
-                self.look_again(stream);
+                self.begin(stream, &options);
             }
             Command::Replicate { stream, owner, name, options, replica_ends } => {
                 streams.replicate((stream, owner), name, options, replica_ends);
-                self.look_again(stream);
+                self.begin(stream, &options);
             }
             Command::Share { stream, owner_end, knows } => streams.share(stream, owner_end, knows),
             Command::Rest { stream } => streams.rest(self.clock.now(), stream),
             Command::RemoveStream { stream, reason } => self.remove_stream(stream, reason),
             Command::SetOptions { stream, options } => {
-                streams.with(stream, |it| it.core.set_options(options))
+                streams.with(stream, |it| it.core.set_options(options));
+                self.claim(stream, &options);
             }
             Command::SetBounds { stream, bounds } => streams.with(stream, |it| it.core.set_bounds(bounds)),
             // The caller that asked may have gone; the source then ends by its own CloseSource.
@@ -98,6 +99,19 @@ impl Worker {
         }
     }
 
+    /// A stream is here from now on.
+    fn begin(&mut self, stream: StreamId, options: &StreamOptions) {
+        self.claim(stream, options);
+        self.look_again(stream);
+    }
+
+    /// A stream is to have of the worker's time what its options say.
+    fn claim(&mut self, stream: StreamId, options: &StreamOptions) {
+        if let Ok(index) = self.streams.find(stream) {
+            self.tasks.claim(index, options);
+        }
+    }
+
     fn leave(&mut self, stream: StreamId, receiver: ReceiverId, reason: CloseReason) {
         if let Some((index, key)) = self.streams.find_sink(stream, receiver) {
             self.end(index, key, reason);
@@ -133,6 +147,7 @@ impl Worker {
             self.close_sockets(&source);
         }
         self.streams.remove(index);
+        self.tasks.forget(index);
         self.paths.forget_stream(index);
     }
 

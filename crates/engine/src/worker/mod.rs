@@ -119,7 +119,7 @@ impl Worker {
             streams: Streams::new(told),
             paths,
             links: Links::default(),
-            tasks: Tasks::default(),
+            tasks: Tasks::new(&limits),
             snapshot: Snapshot::new(published),
             shares: Shares::default(),
             running: true,
@@ -186,33 +186,36 @@ impl Worker {
     /// Works until nothing is left to do, or it is time to look for new packets.
     fn work(&mut self) {
         let began = self.clock.now();
-        while let Some((class, task)) = self.tasks.next() {
+        let mut now = began;
+        while let Some((class, task)) = self.tasks.next(now) {
             match task {
-                Task::Receive(token) => self.receive(token, class),
+                Task::Receive { token, .. } => self.receive(token, class),
                 Task::Serve(stream) => self.serve(stream, class),
                 Task::Depart(link) => self.depart(link),
-                Task::Transmit => self.transmit(class),
+                Task::Transmit(stream) => self.transmit(stream, class),
                 Task::Report(stream) => self.go_on_with_reports(stream),
                 Task::Snapshot => self.show(),
             }
-            if self.clock.now() >= began + WORK_ROUND / self.tasks.parts(class) {
-                return;
+            now = self.clock.now();
+            if now >= began + WORK_ROUND / self.tasks.parts(class) {
+                break;
             }
             // What was received is to be served before anything of a lower class.
-            if let Task::Receive(token) = task
-                && let Some(&Watched::Source { stream: index, .. }) = self.watch.get(token)
+            if let Task::Receive { stream: index, .. } = task
                 && let Some(stream) = self.streams.get_mut(index)
             {
-                plan_stream(&mut self.tasks, self.clock.now(), index, stream);
+                plan_stream(&mut self.tasks, now, index, stream);
             }
         }
+        self.tasks.rest(now);
     }
 
     /// Goes on with the snapshot.
     fn show(&mut self) {
         let now = self.clock.now();
         let of_paths = (self.paths.fanout(), self.paths.strangers());
-        if self.snapshot.go_on(now, &mut self.streams, &mut self.links, of_paths) {
+        let worked_us = |stream| self.tasks.worked_us(stream);
+        if self.snapshot.go_on(now, &mut self.streams, &mut self.links, of_paths, worked_us) {
             self.tasks.add(self.snapshot.class(now), Task::Snapshot);
         }
     }
@@ -240,8 +243,9 @@ impl Worker {
                 self.take_parcels();
             }
             Some(Watched::Source { stream, .. }) => {
-                let class = self.streams.get(*stream).map_or(Priority::Normal, LiveStream::class);
-                self.tasks.add(class, Task::Receive(token));
+                let stream = *stream;
+                let class = self.streams.get(stream).map_or(Priority::Normal, LiveStream::class);
+                self.tasks.add(class, Task::Receive { token, stream });
             }
             // An error shows itself at the next packet; it is waited for once.
             Some(&Watched::Port { port }) => self.port_writable(port),

@@ -87,6 +87,7 @@ impl Snapshot {
         streams: &mut Streams,
         links: &mut Links,
         (fanout, rtcp_strangers): (&Fanout, u64),
+        worked_us: impl Fn(usize) -> u64,
     ) -> bool {
         let (index, from) = self.at;
         // It may have been put down in two classes, and be finished.
@@ -111,7 +112,7 @@ impl Snapshot {
             None => {
                 self.at = (index + 1, 0);
                 let (owner, is_replica) = (stream.owner, stream.owner != stream.id);
-                let state = stream.state(now, partial);
+                let state = stream.state(now, (partial, worked_us(index)));
                 self.done.push(StreamPart { owner, is_replica, state });
             }
         }
@@ -177,7 +178,7 @@ impl LiveStream {
         last.map(|last| last + 1)
     }
 
-    fn state(&mut self, now: Time, partial: Partial) -> StreamState {
+    fn state(&mut self, now: Time, (partial, worker_us): (Partial, u64)) -> StreamState {
         let Partial { receivers, sum, drops } = partial;
         // A receiver that leaves while the snapshot is made may be missing in it; the next one has it.
         let (shown, shown_drops) = &mut self.shown;
@@ -197,6 +198,7 @@ impl LiveStream {
             out_bps: self.out_bytes.bps(now, sum.bytes),
             out_packets: sum.packets,
             out_bytes: sum.bytes,
+            worker_us,
             joins,
             out_drops: named(&drops),
             elements: self.elements(now),

@@ -40,16 +40,16 @@ impl Worker {
         peers.plan(&mut self.tasks);
     }
 
-    /// Sends what peers of a class have to send until that is all, or others have to have their turn.
-    pub(super) fn transmit(&mut self, class: Priority) {
+    /// Sends what peers of a stream in a class have to send until that is all, or others have to have their turn.
+    pub(super) fn transmit(&mut self, stream: usize, class: Priority) {
         let ends = self.clock.now() + WORK_ROUND / self.tasks.parts(class);
         loop {
             let now = self.clock.now();
             if now >= ends {
-                self.tasks.add(class, Task::Transmit);
+                self.tasks.add(class, Task::Transmit(stream));
                 break;
             }
-            let is_more = self.paths.peers().transmit(now, class);
+            let is_more = self.paths.peers().transmit(now, (class, stream));
             self.hear_peers();
             if !is_more {
                 break;

@@ -26,6 +26,7 @@ impl From<ControlError> for Refusal {
             | ControlError::Limit { .. }
             | ControlError::HandedOver
             | ControlError::ShuttingDown => StatusCode::ServiceUnavailable,
+            ControlError::NoRoom(_) => StatusCode::NotEnoughBandwidth,
             ControlError::UnknownReceiver(_) => StatusCode::SessionNotFound,
             ControlError::Unsupported(_) => StatusCode::UnsupportedMediaType,
             _ => StatusCode::InternalServerError,

@@ -26,8 +26,11 @@ pub struct StreamOptions {
     pub layers: u8,
     /// Other relays hand the source on, and may take turns at that.
     pub is_relayed: bool,
-    /// What it weighs among streams, for the driver: its share of a link and of a worker.
+    /// Its weight among streams, for the driver: its share of a link, and of a worker's time within its class.
     pub weight: u32,
+    /// The part of a worker's time within which it goes before all others, in thousandths of a percent; for the
+    /// driver.
+    pub reserve: u32,
 }
 
 /// What holds where a configuration says nothing; without chance.
@@ -44,6 +47,7 @@ impl Default for StreamOptions {
             layers: 0,
             is_relayed: false,
             weight: 1,
+            reserve: 0,
         }
     }
 }

@@ -75,6 +75,7 @@ impl Node {
             layers: 0,
             is_relayed: false,
             weight: 1,
+            reserve: 0,
         });
         stream.handle_source(Time::ZERO, format);
         Node { stream, flows: BTreeMap::new(), awaited: None }

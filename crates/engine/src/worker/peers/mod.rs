@@ -5,8 +5,9 @@
 //! others are not looked at. Deadlines stand in one ordered table.
 
 mod ports;
+mod ready;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use bytes::BytesMut;
 use outflow_media::Time;
@@ -24,6 +25,7 @@ use crate::limits::WORK_ROUND;
 use crate::message::{CloseReason, Peer, PeerEvent, PeerPath, ReceiverId};
 use crate::send::{Packets, Piece};
 use ports::Ports;
+use ready::Ready;
 
 /// The peers of a worker.
 pub(super) struct Peers {
@@ -31,8 +33,8 @@ pub(super) struct Peers {
     /// Whose what comes in is.
     by_receiver: BTreeMap<ReceiverId, usize>,
     timers: Timers<usize>,
-    /// Those to which something has happened, by class.
-    ready: [VecDeque<usize>; Priority::ALL.len()],
+    /// Those to which something has happened.
+    ready: Ready,
     ports: Ports,
     parcels: Parcels,
     /// What was heard from peers, and is to be told.
@@ -75,7 +77,7 @@ impl Peers {
             all: Slab::new(),
             by_receiver: BTreeMap::new(),
             timers: Timers::default(),
-            ready: Default::default(),
+            ready: Ready::default(),
             ports: Ports::default(),
             parcels,
             heard: Vec::new(),
@@ -236,28 +238,20 @@ impl Peers {
         }
     }
 
-    /// Whether one of a class has something to do.
-    fn has_ready(&self, class: Priority) -> bool {
-        !self.ready[class as usize].is_empty()
-    }
-
     /// Puts down what is to be done for those to which something has happened.
-    pub(super) fn plan(&self, tasks: &mut Tasks) {
-        for class in Priority::ALL {
-            if self.has_ready(class) {
-                tasks.add(class, Task::Transmit);
-            }
-        }
+    pub(super) fn plan(&mut self, tasks: &mut Tasks) {
+        self.ready.begun().for_each(|(class, stream)| tasks.add(class, Task::Transmit(stream)));
     }
 
-    /// Sends what those of a class have to send, as much as goes at once. Answers whether there is more.
-    pub(super) fn transmit(&mut self, now: Time, class: Priority) -> bool {
+    /// Sends what those of a stream in a class have to send, as much as goes at once. Answers whether there is more.
+    pub(super) fn transmit(&mut self, now: Time, of: (Priority, usize)) -> bool {
         let mut room = DATAGRAMS_A_TURN;
-        while let Some(place) = self.ready[class as usize].pop_front() {
-            if !self.settle(now, place, &mut room) {
-                self.ready[class as usize].push_front(place);
+        let mut ready = self.ready.take(of);
+        while let Some(place) = ready.front() {
+            if !self.settle(now, *place, &mut room) {
                 break;
             }
+            ready.pop_front();
         }
         for port in self.ports.send() {
             for (_, live) in self.all.iter().filter(|(_, live)| live.port == port) {
@@ -265,7 +259,7 @@ impl Peers {
                 self.heard.push(Heard { whose: live.whose, event });
             }
         }
-        self.has_ready(class)
+        self.ready.put_back(of, ready)
     }
 
     /// What was heard since this was asked last; to be given back, so that no memory is asked for it.
@@ -344,7 +338,7 @@ impl Peers {
         if let Some(live) = self.all.get_mut(place)
             && !core::mem::replace(&mut live.is_ready, true)
         {
-            self.ready[live.class as usize].push_back(place);
+            self.ready.push((live.class, live.whose.stream), place);
         }
     }
 }

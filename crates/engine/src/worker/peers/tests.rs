@@ -119,8 +119,14 @@ impl Scene {
         (fake.script().to, fake.script().room) = (Some(peer), usize::MAX);
         let path = PeerPath { udp: Arc::clone(&self.udp), peer, own: None };
         let place = self.peers.add(Box::new(fake.clone()), path, (whose(receiver), class));
-        assert!(!self.peers.transmit(Time::ZERO, class));
+        assert!(!self.peers.transmit(Time::ZERO, (class, STREAM)));
         (fake, place)
+    }
+
+    /// Whether a peer of a class has something to do.
+    fn is_ready(&mut self, class: Priority) -> bool {
+        let ready = self.peers.ready.take((class, STREAM));
+        self.peers.ready.put_back((class, STREAM), ready)
     }
 
     fn received(&self) -> Vec<u8> {
@@ -130,8 +136,11 @@ impl Scene {
     }
 }
 
+/// The stream that all are of.
+const STREAM: usize = 0;
+
 fn whose(receiver: ReceiverId) -> Whose {
-    Whose { stream: 0, sink: SinkKey(receiver as usize), receiver }
+    Whose { stream: STREAM, sink: SinkKey(receiver as usize), receiver }
 }
 
 fn piece(seq: u64, body: &[u8]) -> Piece<'_> {
@@ -156,7 +165,7 @@ async fn an_order_goes_to_each_as_far_as_it_takes_it_in_the_same_bytes() {
     assert_eq!((&one[..], &other[..]), (&[&b"one"[..], b"two"].map(Bytes::from)[..], &one[..1]));
     assert_eq!(one[0].as_ptr(), other[0].as_ptr(), "put together once");
 
-    assert!(!scene.peers.transmit(Time::ZERO, Priority::Normal));
+    assert!(!scene.peers.transmit(Time::ZERO, (Priority::Normal, STREAM)));
     let sent = [(); 3].map(|()| scene.received());
     assert_eq!(sent, [&b"one"[..], b"two", b"one"].map(<[u8]>::to_vec));
 }
@@ -167,12 +176,12 @@ async fn only_those_have_a_turn_to_which_something_has_happened() {
     let [(one, _), (other, at)] = [0, 1].map(|number| scene.add(number, Priority::Normal));
     let polled = one.script().polled;
     scene.peers.write_rtcp(Time::ZERO, at, 3, b"report");
-    assert!(scene.peers.has_ready(Priority::Normal) && !scene.peers.has_ready(Priority::High));
-    scene.peers.transmit(Time::ZERO, Priority::Normal);
+    assert!(scene.is_ready(Priority::Normal) && !scene.is_ready(Priority::High));
+    scene.peers.transmit(Time::ZERO, (Priority::Normal, STREAM));
     assert_eq!((scene.received(), one.script().polled), (b"\x03report".to_vec(), polled));
     other.script().says.push_back(PeerEvent::Closed("gone".to_owned()));
     scene.peers.write_rtcp(Time::ZERO, at, 3, b"report");
-    scene.peers.transmit(Time::ZERO, Priority::Normal);
+    scene.peers.transmit(Time::ZERO, (Priority::Normal, STREAM));
     let event = PeerEvent::Closed("gone".to_owned());
     assert_eq!(scene.peers.heard, [Heard { whose: whose(1), event }]);
 }
@@ -185,13 +194,13 @@ async fn deadlines_wake_those_whose_they_are() {
         fake.script().due = Some(Time::from_millis(10 + 10 * at as u64));
         scene.peers.make_ready(*place);
     }
-    scene.peers.transmit(Time::ZERO, Priority::Normal);
+    scene.peers.transmit(Time::ZERO, (Priority::Normal, STREAM));
     let before = fakes.each_ref().map(|(fake, _)| fake.script().timeouts);
     let soon = Time::from_millis(15);
     assert_eq!(scene.peers.due(), Some(Time::from_millis(10)));
     scene.peers.wake(soon);
     assert_eq!(scene.peers.due(), Some(Time::from_millis(20)));
-    scene.peers.transmit(soon, Priority::Normal);
+    scene.peers.transmit(soon, (Priority::Normal, STREAM));
     let after = fakes.each_ref().map(|(fake, _)| fake.script().timeouts);
     assert_eq!([0, 1, 2].map(|at: usize| after[at] - before[at]), [1, 0, 0]);
     scene.peers.remove(soon, fakes[1].1, None);
@@ -213,7 +222,7 @@ async fn what_comes_is_given_to_whose_it_is() {
     scene.peers.take(Time::ZERO, &mut parcel);
     assert_eq!(one.script().heard, [(from, vec![3])]);
     assert_eq!(other.script().heard, [(from, vec![4]), (from, vec![4])]);
-    assert!(scene.peers.has_ready(Priority::Low));
+    assert!(scene.is_ready(Priority::Low));
     // It comes late for one that has left.
     scene.peers.remove(Time::ZERO, place, None);
     scene.peers.take(Time::ZERO, &mut parcel);
@@ -229,12 +238,12 @@ async fn classes_are_served_apart_and_as_they_are_now() {
         fake.script().sends.push_back(vec![1]);
         scene.peers.make_ready(place);
     }
-    scene.peers.transmit(Time::ZERO, Priority::High);
+    scene.peers.transmit(Time::ZERO, (Priority::High, STREAM));
     assert!(high.script().sends.is_empty() && !low.script().sends.is_empty());
-    scene.peers.transmit(Time::ZERO, Priority::Low);
+    scene.peers.transmit(Time::ZERO, (Priority::Low, STREAM));
     scene.peers.set_class(second, Priority::High);
     scene.peers.make_ready(second);
-    assert!(scene.peers.has_ready(Priority::High) && !scene.peers.has_ready(Priority::Low));
+    assert!(scene.is_ready(Priority::High) && !scene.is_ready(Priority::Low));
 }
 
 #[tokio::test]
@@ -243,9 +252,9 @@ async fn so_much_goes_at_once_that_others_have_their_turn() {
     let (fake, place) = scene.add(0, Priority::Normal);
     fake.script().sends.extend((0..=DATAGRAMS_A_TURN).map(|number| vec![number as u8; 100]));
     scene.peers.make_ready(place);
-    assert!(scene.peers.transmit(Time::ZERO, Priority::Normal), "there is more");
+    assert!(scene.peers.transmit(Time::ZERO, (Priority::Normal, STREAM)), "there is more");
     assert_eq!(fake.script().sends.len(), 1);
-    assert!(!scene.peers.transmit(Time::ZERO, Priority::Normal));
+    assert!(!scene.peers.transmit(Time::ZERO, (Priority::Normal, STREAM)));
     assert!((0..=DATAGRAMS_A_TURN).all(|number| scene.received()[0] == number as u8), "in order");
 }
 
@@ -261,7 +270,7 @@ async fn one_that_is_ended_is_told_why_and_its_socket_is_let_go_with_the_last() 
     drop(port);
     assert_eq!((Arc::strong_count(&scene.udp), Arc::strong_count(&one.0)), (1, 1), "nothing is left of them");
     // What stands in the queue of one that has left is passed over.
-    assert!(!scene.peers.transmit(Time::ZERO, Priority::Normal));
+    assert!(!scene.peers.transmit(Time::ZERO, (Priority::Normal, STREAM)));
 }
 
 #[tokio::test]
@@ -270,7 +279,7 @@ async fn one_that_waits_for_a_full_socket_is_not_woken_before_there_is_room() {
     let (fake, place) = scene.add(0, Priority::Normal);
     fake.script().due = Some(Time::from_millis(1));
     scene.peers.make_ready(place);
-    scene.peers.transmit(Time::ZERO, Priority::Normal);
+    scene.peers.transmit(Time::ZERO, (Priority::Normal, STREAM));
     scene.peers.ports.fill(0);
     let (port, _) = scene.peers.ports.filled().expect("it is to be waited for");
     assert!(scene.peers.ports.filled().is_none(), "once");
@@ -280,7 +289,7 @@ async fn one_that_waits_for_a_full_socket_is_not_woken_before_there_is_room() {
         fake.script().sends.push_back(vec![7]);
         scene.peers.wake(now);
         scene.peers.write_rtcp(now, place, 0, &[]);
-        scene.peers.transmit(now, Priority::Normal);
+        scene.peers.transmit(now, (Priority::Normal, STREAM));
     }
     let left = |fake: &Fake| {
         let script = fake.script();
@@ -290,6 +299,6 @@ async fn one_that_waits_for_a_full_socket_is_not_woken_before_there_is_room() {
     let waited = scene.peers.ports.writable(port);
     assert_eq!(waited, [place], "once");
     scene.peers.go_on(waited);
-    scene.peers.transmit(now, Priority::Normal);
+    scene.peers.transmit(now, (Priority::Normal, STREAM));
     assert_eq!(left(&fake), (0, timeouts + 1));
 }
