@@ -78,6 +78,9 @@ const ELEMENT_LEVELS: &[Level<ElementState>] = &[
     ("element_packet_time", Some(Unit::Seconds), "Time a packet took, of those that were timed", |e| {
         e.packet_ns as f64 / 1e9
     }),
+    ("element_turn", Some(Unit::Seconds), "Time that the element held its thread at a time", |e| {
+        e.turn_us as f64 / 1e6
+    }),
     ("element_cpu", Some(Unit::Ratios), "CPU used; 1 is a whole core", |e| e.cpu_percent / 1e2),
     ("element_memory", Some(Unit::Bytes), "Memory held, where known", |e| e.memory_bytes as f64),
 ];

@@ -39,6 +39,9 @@ words! {
     pub enum Measure: "a measure" {
         /// CPU of an element, or of all elements of the stream: percent of a core.
         Cpu = "cpu",
+        /// How long an element, or any of the stream, holds its thread at a time, about the longest of lately:
+        /// milliseconds.
+        Turn = "turn",
         /// 99th percentile, over the receivers, of the age of the oldest packet that waits: milliseconds.
         Delay = "delay",
         /// 99th percentile, over the receivers, of the loss that they report by RTCP: percent.
@@ -72,6 +75,13 @@ pub enum Action {
     Give(String, Input),
     /// "lower to N", "lower B to N": receivers, or those of a branch, get no better level than this.
     Lower(Option<String>, Level),
+}
+
+impl Measure {
+    /// Whether it is a time; else it is a share.
+    fn is_time(self) -> bool {
+        matches!(self, Measure::Delay | Measure::Turn)
+    }
 }
 
 impl Condition {
@@ -142,7 +152,7 @@ impl fmt::Display for Condition {
         if let Some(element) = &self.element {
             write!(f, " of {element}")?;
         }
-        let unit = if self.measure == Measure::Delay { "ms" } else { "%" };
+        let unit = if self.measure.is_time() { "ms" } else { "%" };
         let sign = if self.above { ">" } else { "<" };
         write!(f, " {sign} {} {unit}", self.bound_milli as f64 / 1000.0)
     }
@@ -166,8 +176,8 @@ impl Text for Condition {
 
     fn from_text(text: &str) -> Result<Self, Invalid> {
         let wrong = |what: &str| {
-            let help = "write it like \"cpu > 80 %\", \"cpu of shrink > 50 %\", \"delay > 20 ms\", \
-                        \"loss > 1 %\" or \"source-loss > 1 %\"";
+            let help = "write it like \"cpu > 80 %\", \"cpu of shrink > 50 %\", \"turn > 5 ms\", \
+                        \"delay > 20 ms\", \"loss > 1 %\" or \"source-loss > 1 %\"";
             Invalid::new(format!("'{text}' is no condition: {what}"), help)
         };
         let at = text.find(['<', '>']).ok_or_else(|| wrong("it compares nothing"))?;
@@ -177,11 +187,11 @@ impl Text for Condition {
             None => (what, None),
         };
         let measure: Measure = measure.parse()?;
-        if element.is_some() && measure != Measure::Cpu {
-            return Err(wrong("only cpu can be that of an element"));
+        if element.is_some() && !matches!(measure, Measure::Cpu | Measure::Turn) {
+            return Err(wrong("only cpu and turn can be those of an element"));
         }
         let bound_milli = match measure {
-            Measure::Delay => parse_duration(bound)?.as_micros() as u64,
+            _ if measure.is_time() => parse_duration(bound)?.as_micros() as u64,
             _ => {
                 let number = bound.strip_suffix('%').ok_or_else(|| wrong("a share is in percent"))?;
                 let percent: f64 = number.trim().parse().map_err(|_| wrong("that is no number"))?;
@@ -295,9 +305,15 @@ mod tests {
 
     #[test]
     fn conditions_are_read_as_they_are_written() {
-        for text in
-            ["cpu > 80 %", "cpu of shrink > 0.5 %", "delay > 20 ms", "loss < 1 %", "source-loss > 0 %"]
-        {
+        for text in [
+            "cpu > 80 %",
+            "cpu of shrink > 0.5 %",
+            "turn > 5 ms",
+            "turn of shrink < 1 ms",
+            "delay > 20 ms",
+            "loss < 1 %",
+            "source-loss > 0 %",
+        ] {
             assert_eq!(Condition::from_text(text).map(|c| c.to_string()), Ok(text.to_owned()));
         }
         let delay = Condition::from_text("delay > 1.5 s").expect("a condition");

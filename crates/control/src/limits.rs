@@ -85,16 +85,24 @@ const _: () = assert!(TRIAL_TIME.as_millis() > 2 * SNAPSHOT_EVERY.as_millis(), "
 /// Services that name no context get one of their own when they take more than so much of a core ...
 pub(crate) const OWN_CONTEXT_ABOVE_PERCENT: u64 = 30;
 
+/// ... or hold their thread for longer than so many milliseconds at a time, which receivers of all streams of the
+/// worker wait for, ...
+pub(crate) const OWN_CONTEXT_ABOVE_MS: u64 = 5;
+
 /// ... for that long, ...
 pub(crate) const OWN_CONTEXT_AFTER: Duration = Duration::from_secs(5);
 
-/// ... and are back in the stream's worker when they take less than this, but not before ...
+/// ... and are back in the stream's worker when they take less than this ...
 pub(crate) const OWN_CONTEXT_BELOW_PERCENT: u64 = 10;
+
+/// ... or no longer at a time, but not before ...
+pub(crate) const OWN_CONTEXT_BELOW_MS: u64 = 2;
 
 /// ... so long has passed.
 pub(crate) const OWN_CONTEXT_HOLD: Duration = Duration::from_secs(60);
 
 const _: () = assert!(OWN_CONTEXT_BELOW_PERCENT < OWN_CONTEXT_ABOVE_PERCENT, "it must not swing");
+const _: () = assert!(OWN_CONTEXT_BELOW_MS < OWN_CONTEXT_ABOVE_MS, "it must not swing");
 
 /// Events that are kept for followers that have not taken them. Beyond, these miss the oldest.
 pub(crate) const EVENTS_KEPT: usize = 1024;

@@ -7,16 +7,18 @@ use std::time::Instant;
 
 use outflow_config::{Action, Condition, Config, ContextChoice, Measure, Rule, StreamConfig};
 use outflow_engine::PLUGIN_CONTEXT;
-use outflow_engine::message::{RelayState, StreamState};
+use outflow_engine::message::{ElementState, RelayState, StreamState};
 use outflow_graph::Plan;
 use outflow_relay::LevelBounds;
 
 use crate::limits::{
-    OWN_CONTEXT_ABOVE_PERCENT, OWN_CONTEXT_AFTER, OWN_CONTEXT_BELOW_PERCENT, OWN_CONTEXT_HOLD,
+    OWN_CONTEXT_ABOVE_MS, OWN_CONTEXT_ABOVE_PERCENT, OWN_CONTEXT_AFTER, OWN_CONTEXT_BELOW_MS,
+    OWN_CONTEXT_BELOW_PERCENT, OWN_CONTEXT_HOLD,
 };
 
-/// The rule of that name is the relay's own: services that take much of a core get a context.
-const OWN_CONTEXT: &str = "(own context)";
+/// The rules of these names are the relay's own: services that take much of a core, or hold it for long at a time,
+/// get a context.
+const OWN_CONTEXT: [&str; 2] = ["(own context)", "(own context: long turns)"];
 
 /// How all rules stand.
 #[derive(Debug, Default)]
@@ -98,7 +100,7 @@ impl Rules {
         };
         for (name, of) in config.streams.iter().filter(|(name, of)| !is_same(name, of)) {
             let counts = self.ruled.remove(name).and_then(|ruled| ruled.counts);
-            let own = own_context(of).map(|rule| (OWN_CONTEXT.to_owned(), rule));
+            let own = own_context(of).map(|(name, rule)| (name.to_owned(), rule));
             let rules: Vec<_> = of.rules.0.clone().into_iter().chain(own).collect();
             if !rules.is_empty() {
                 self.ruled.insert(name.clone(), Ruled { rules, counts });
@@ -107,7 +109,7 @@ impl Rules {
         self.ruled.retain(|name, _| config.streams.contains_key(name));
         let is_there = |(stream, rule): &(String, String)| {
             let of = config.streams.get(stream);
-            of.is_some_and(|of| of.rules.0.contains_key(rule) || rule == OWN_CONTEXT)
+            of.is_some_and(|of| of.rules.0.contains_key(rule) || OWN_CONTEXT.contains(&rule.as_str()))
         };
         let gone = self.standing.extract_if(.., |key, _| !is_there(key));
         let ended = gone.filter(|(_, standing)| matches!(standing, Standing::InForce(_)));
@@ -181,9 +183,9 @@ impl Rules {
 
     /// What all rules that are in force say of a stream.
     fn changes(&self, name: &str, config: &StreamConfig) -> Vec<Action> {
-        let own = own_context(config);
+        let own: Vec<_> = own_context(config).collect();
         let rules = config.rules.0.iter().map(|(name, rule)| (name.as_str(), rule));
-        let rules = rules.chain(own.as_ref().map(|rule| (OWN_CONTEXT, rule)));
+        let rules = rules.chain(own.iter().map(|(name, rule)| (*name, rule)));
         let is_in_force = |rule: &str| {
             let key = (name.to_owned(), rule.to_owned());
             matches!(self.standing.get(&key), Some(Standing::InForce(_)))
@@ -209,27 +211,32 @@ fn keep_apart(name: &str, plan: &mut Plan) {
     }
 }
 
-/// Services that name no context move into one of the stream's own when they take much of a core: the
-/// stream's worker is for its receivers.
-fn own_context(config: &StreamConfig) -> Option<Rule> {
+/// Services that name no context move into one of the stream's own when they take much of a core, or much at a time:
+/// the stream's worker is for its receivers.
+fn own_context(config: &StreamConfig) -> impl Iterator<Item = (&'static str, Rule)> + use<> {
     let plan = config.plan();
     let names_none = plan.elements.values().all(|element| element.context.is_none());
-    if config.contexts != ContextChoice::Auto || plan.elements.is_empty() || !names_none {
-        return None;
-    }
-    let condition = |above, percent: u64| Condition {
-        measure: Measure::Cpu,
-        element: None,
-        above,
-        bound_milli: percent * 1000,
-    };
-    let context = plan.elements.keys().next()?.clone();
-    Some(Rule {
-        when: condition(true, OWN_CONTEXT_ABOVE_PERCENT),
-        lasting: OWN_CONTEXT_AFTER,
-        then: plan.elements.keys().map(|name| Action::Move(name.clone(), context.clone())).collect(),
-        until: Some(condition(false, OWN_CONTEXT_BELOW_PERCENT)),
-        hold: OWN_CONTEXT_HOLD,
+    let may_move = config.contexts == ContextChoice::Auto && names_none;
+    let context = plan.elements.keys().next().cloned().filter(|_| may_move);
+    let bounds = [
+        (Measure::Cpu, OWN_CONTEXT_ABOVE_PERCENT, OWN_CONTEXT_BELOW_PERCENT),
+        (Measure::Turn, OWN_CONTEXT_ABOVE_MS, OWN_CONTEXT_BELOW_MS),
+    ];
+    context.into_iter().flat_map(move |context| {
+        let then = plan.elements.keys().map(|name| Action::Move(name.clone(), context.clone()));
+        let then: Vec<_> = then.collect();
+        OWN_CONTEXT.into_iter().zip(bounds).map(move |(name, (measure, most, least))| {
+            let condition =
+                |above, bound: u64| Condition { measure, element: None, above, bound_milli: bound * 1000 };
+            let rule = Rule {
+                when: condition(true, most),
+                lasting: OWN_CONTEXT_AFTER,
+                then: then.clone(),
+                until: Some(condition(false, least)),
+                hold: OWN_CONTEXT_HOLD,
+            };
+            (name, rule)
+        })
     })
 }
 
@@ -261,11 +268,10 @@ impl Measured {
     /// In percent or milliseconds.
     fn value(&self, stream: &StreamState, condition: &Condition) -> f64 {
         match condition.measure {
-            Measure::Cpu => {
-                let is_meant =
-                    |name: &str| condition.element.as_deref().is_none_or(|element| element == name);
-                let elements = stream.elements.iter().filter(|element| is_meant(&element.name));
-                elements.map(|element| element.cpu_percent).sum()
+            Measure::Cpu => elements(stream, condition).map(|element| element.cpu_percent).sum(),
+            Measure::Turn => {
+                let longest = elements(stream, condition).map(|element| element.turn_us).max();
+                longest.map_or(0.0, |longest_us| longest_us as f64 / 1000.0)
             }
             Measure::Delay => p99(stream.receivers.iter().map(|receiver| receiver.queue_delay_ms as f64)),
             Measure::Loss => {
@@ -275,6 +281,15 @@ impl Measured {
             Measure::SourceLoss => self.source_loss_percent,
         }
     }
+}
+
+/// The elements of a stream that a condition is about.
+fn elements<'s>(
+    stream: &'s StreamState,
+    condition: &'s Condition,
+) -> impl Iterator<Item = &'s ElementState> + 's {
+    let is_meant = |name: &str| condition.element.as_deref().is_none_or(|element| element == name);
+    stream.elements.iter().filter(move |element| is_meant(&element.name))
 }
 
 /// The 99th percentile by the nearest rank; 0 of nothing.
@@ -399,8 +414,30 @@ hold = "0 s"
         let (config, mut rules, zero) = (config(&own), Rules::default(), Instant::now());
         rules.look(zero, &state(70.0), &config);
         let decisions = rules.look(zero + OWN_CONTEXT_AFTER, &state(70.0), &config);
-        assert_eq!(decisions.iter().map(|d| d.rule.as_str()).collect::<Vec<_>>(), [OWN_CONTEXT]);
+        assert_eq!(decisions.iter().map(|d| d.rule.as_str()).collect::<Vec<_>>(), [OWN_CONTEXT[0]]);
         assert_eq!(rules.plan("s", &config.streams["s"]).elements["heavy"].context.as_deref(), Some("heavy"));
+    }
+
+    #[test]
+    fn services_that_hold_the_worker_for_long_get_a_context_however_seldom_they_do() {
+        let own =
+            RULED.replace("context = \"here\"", "").replace("[streams.s.rules.busy]", "[streams.s.rules.x]");
+        let (config, mut rules, zero) = (config(&own), Rules::default(), Instant::now());
+        let state = |turn_us| {
+            let mut state = state(3.0);
+            state.streams[0].elements[0].turn_us = turn_us;
+            state
+        };
+        let after = zero + OWN_CONTEXT_AFTER;
+        for turn_us in [4_900, 5_100] {
+            rules.look(zero, &state(turn_us), &config);
+            let of = rules.look(after, &state(turn_us), &config);
+            let decided: Vec<_> = of.iter().map(|decision| decision.rule.as_str()).collect();
+            assert_eq!(decided, if turn_us > 5_000 { &OWN_CONTEXT[1..] } else { &[] });
+        }
+        assert_eq!(rules.plan("s", &config.streams["s"]).elements["heavy"].context.as_deref(), Some("heavy"));
+        let ended = rules.look(after + OWN_CONTEXT_HOLD, &state(1_900), &config);
+        assert_eq!(ended.iter().map(|decision| decision.begins).collect::<Vec<_>>(), [false]);
     }
 
     #[test]

@@ -15,8 +15,14 @@ pub const ELEMENTS_MAX: usize = 256;
 /// Declared branches of one stream. A plan with more is refused.
 pub const BRANCHES_MAX: usize = 64;
 
-/// One batch in this many is timed.
+/// One batch in this many is timed; of elements that work on whole frames, or that lately took [`LONG`], each is.
 pub const SAMPLE_EVERY: u64 = 16;
+
+/// To time a batch that takes so long costs nothing.
+pub const LONG: Duration = Duration::from_micros(500);
+
+/// What a batch took is forgotten so fast: with each that is timed one in this many parts of it.
+pub const FORGETS: u64 = 16;
 
 /// Parts of a core in which budgets are counted.
 pub const BUDGET_PARTS: u64 = 100_000;

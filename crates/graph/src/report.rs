@@ -5,7 +5,7 @@ use outflow_packet::Drops;
 use super::Item;
 use super::frames::Frames;
 use super::stage::Node;
-use crate::limits::SAMPLE_EVERY;
+use crate::limits::{FORGETS, LONG, SAMPLE_EVERY};
 
 /// What is counted of an element's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,6 +24,8 @@ pub struct Gauge {
     pub sampled_ns: u64,
     /// Packets of those batches.
     pub sampled_packets: u64,
+    /// About the longest time that a batch took lately, nanoseconds: it falls with each that is timed.
+    pub turn_ns: u64,
 }
 
 impl Gauge {
@@ -44,14 +46,15 @@ impl Gauge {
         self.bytes_out -= item.len() as u64;
     }
 
-    /// Whether the batch that came in last is one to be timed.
+    /// Whether the batch that came in last is one to be timed, if it is not of whole frames.
     pub(super) fn is_sampled(&self) -> bool {
-        self.batches % SAMPLE_EVERY == 1
+        self.batches % SAMPLE_EVERY == 1 || u128::from(self.turn_ns) > LONG.as_nanos()
     }
 
     pub(super) fn sampled(&mut self, nanos: u64, packets: usize) {
         self.sampled_ns += nanos;
         self.sampled_packets += packets as u64;
+        self.turn_ns = nanos.max(self.turn_ns - self.turn_ns.div_ceil(FORGETS));
     }
 
     /// Adds what was counted elsewhere.
@@ -63,6 +66,7 @@ impl Gauge {
         self.batches += other.batches;
         self.sampled_ns += other.sampled_ns;
         self.sampled_packets += other.sampled_packets;
+        self.turn_ns = self.turn_ns.max(other.turn_ns);
     }
 
     /// Nanoseconds a packet, as far as was timed.

@@ -146,7 +146,8 @@ impl Node {
             budget.admit(now, &mut self.batch, |reason| self.tally.drop(reason));
         }
         let is_limited = self.budget.is_some() || budget.is_some();
-        let probe = probe.filter(|_| is_limited || self.gauge.is_sampled());
+        let is_timed = is_limited || self.frames.is_some() || self.gauge.is_sampled();
+        let probe = probe.filter(|_| is_timed);
         let began = probe.map(|probe| probe());
         self.element.work(now, &mut self.batch, &mut self.tally);
         if let (Some(probe), Some(began)) = (probe, began) {

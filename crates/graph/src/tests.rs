@@ -145,6 +145,24 @@ fn work_is_timed_by_the_drivers_clock_and_counted() {
     assert_eq!((gauge.packet_ns(), gauge.work_ns(), gauge.bytes_in), (20, 40, 32));
 }
 
+#[test]
+fn an_element_that_took_long_is_watched_until_that_is_forgotten() {
+    let mut gauge = Gauge { batches: 2, ..Gauge::default() };
+    gauge.sampled(40, 1);
+    assert!(!gauge.is_sampled());
+    let long = limits::LONG.as_nanos() as u64 * 2;
+    gauge.sampled(long, 1);
+    assert_eq!((gauge.turn_ns, gauge.is_sampled()), (long, true));
+    let mut since = 0;
+    while gauge.is_sampled() {
+        gauge.sampled(40, 1);
+        since += 1;
+    }
+    assert!((5..=limits::FORGETS).contains(&since), "{since}");
+    gauge.sampled(long - 1, 1);
+    assert_eq!(gauge.turn_ns, long - 1);
+}
+
 fn errors(plan: &Plan, worlds: Contents) -> Vec<(At, String)> {
     let errors = plan.check(worlds).err().unwrap_or_default();
     errors.into_iter().map(|error| (error.at, format!("{}: {}", error.what, error.help))).collect()

@@ -250,6 +250,8 @@ pub struct ElementState {
     pub packet_ns: u64,
     /// Share of one core over the last interval, percent, estimated from those.
     pub cpu_percent: f64,
+    /// How long it held its thread at a time, about the longest of lately, microseconds.
+    pub turn_us: u64,
     /// Bytes of memory that it holds, where it knows.
     pub memory_bytes: u64,
     /// How often something went wrong in it.

@@ -280,6 +280,7 @@ fn element_state(
         in_bps: bits_in.bps(now, gauge.bytes_in),
         out_bps: bits_out.bps(now, gauge.bytes_out),
         cpu_percent: share.percent(now, gauge.work_ns()),
+        turn_us: gauge.turn_ns / 1_000,
         memory_bytes: report.memory_bytes,
         faults,
         fault,
