@@ -94,6 +94,9 @@ const LINK_COUNTS: &[Count<LinkApplicationState>] = &[
 
 const LINK_LEVELS: &[Level<LinkState>] = &[
     ("link_rate", Some(Unit::Bytes), "Bytes a second that the link carries", |l| l.rate_bps as f64 / 8.0),
+    ("link_reserved", Some(Unit::Bytes), "Bytes a second that receivers have reserved of it", |l| {
+        l.reserved_bps.unwrap_or(0) as f64 / 8.0
+    }),
     ("link_flows", None, "Tracks of receivers behind the link", |l| l.flows as f64),
     ("link_waiting", Some(Unit::Bytes), "Bytes that wait at the link", |l| l.waiting_bytes as f64),
     ("link_waiting_packets", None, "Packets that wait at the link", |l| l.waiting_packets as f64),

@@ -62,7 +62,7 @@ pub use graph::{Edge, Element, Graph, Node};
 pub use invalid::Invalid;
 pub use jwt::{JwtAlgorithm, JwtConfig, KeysAt};
 pub use limits::{RESERVE, TEXT_BYTES_MAX};
-pub use link::{ApplicationConfig, LinkConfig, LinkName, LinkRate, unit_name};
+pub use link::{Admission, ApplicationConfig, LinkConfig, LinkName, LinkRate, unit_name};
 pub use listen::{Listen, Listener, StreamAddress};
 pub use memory::Memory;
 pub use model::{Access, Config, Fanout, Limits, Log, LogFormat, LogLevel, SinkConfig, Switch, Tls, UdpPath};

@@ -8,7 +8,7 @@ use toml::de::DeTable;
 
 use crate::section::{Section, unknown};
 use crate::value::{Fault, Given, Text, Value, type_fault, word};
-use crate::{BitRate, ByteSize, Invalid, Vocabulary, Weight};
+use crate::{BitRate, ByteSize, Invalid, Vocabulary, Weight, words};
 
 /// Where nothing is said, a buffer holds what the link carries in that time ...
 const BUFFER_TIME: Duration = Duration::from_millis(200);
@@ -38,6 +38,8 @@ crate::section! {
         /// How long packets are useful from when they come to it: later ones do not go. Unlike a buffer's size,
         /// it bounds the time whatever the rate is.
         useful_for: Option<Duration> = None,
+        /// Whether a receiver is let in for which there is no room.
+        admission: Admission = Admission::Off,
         /// What differs for the buffers of some applications.
         applications: Applications = Applications::default(),
     }
@@ -50,6 +52,18 @@ pub enum LinkRate {
     Fixed(BitRate),
     /// What its receivers report on says how much.
     Feedback,
+}
+
+words! {
+    /// Whether a receiver is let in for which a link has no room beside those behind it.
+    pub enum Admission: "a choice" {
+        /// It is: the link drops what is too much.
+        Off = "off",
+        /// It is refused.
+        Refuse = "refuse",
+        /// It gets the best level for which there is room; if there is none, it is refused.
+        Lower = "lower",
+    }
 }
 
 /// A policy of a link, by the name that it has in the core.

@@ -53,9 +53,6 @@ pub const LINK_SLACK: Duration = Duration::from_millis(2);
 /// Packets that a link lets go at once; then others have their turn.
 pub const LINK_BATCH: usize = 256;
 
-/// Quantiles of the time that packets wait at a link are of the last period this long, and the one before.
-pub const LINK_DELAYS_OVER: Duration = Duration::from_secs(10);
-
 /// Sinks of one order that the relay's own system calls carry out: together about a
 /// [`WORK_ROUND`], at 3 us a datagram and 6 us a write.
 pub const ORDER_SINKS: outflow_relay::Room = outflow_relay::Room { datagram: 64, stream: 32 };

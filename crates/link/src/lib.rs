@@ -5,10 +5,12 @@
 //! and are taken out when their time has come. So it is the same in front of a real interface and in virtual
 //! time. What a packet is besides that is its owner's business.
 
+mod admission;
 mod arrival;
 mod buffer;
 mod change;
 mod damage;
+mod delays;
 mod discard;
 mod flow;
 mod follow;
@@ -27,8 +29,10 @@ use outflow_media::Time;
 use outflow_packet::DropReason;
 use slab::Slab;
 
+pub use admission::{Admission, NoRoom};
 pub use buffer::{Dropped, Waiting};
 pub use damage::Damage;
+pub use delays::Delays;
 pub use discard::{Grouping, Policy, Unit};
 pub use flow::{ApplicationId, FlowId, Medium};
 pub use follow::{Follow, Reported};

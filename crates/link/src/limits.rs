@@ -26,3 +26,6 @@ pub const FOLLOW_LIMIT_HOLDS: Duration = Duration::from_secs(25);
 
 /// Packets that receivers must have reported on before: a share of fewer is chance.
 pub const FOLLOW_EXPECTED_MIN: u64 = 20;
+
+/// Quantiles of the time that packets wait at a link are of the last period this long, and the one before.
+pub const DELAYS_OVER: Duration = Duration::from_secs(10);

@@ -48,6 +48,8 @@ pub struct LinkState {
     pub rate_bps: u64,
     /// Whether that follows what receivers report.
     pub follows: bool,
+    /// What receivers have reserved of that, where the link admits as many as fit.
+    pub reserved_bps: Option<u64>,
     /// Which flows share a buffer, and which of them loses what when it is full.
     pub policy: &'static str,
     /// Whose turn it is.

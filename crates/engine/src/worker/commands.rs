@@ -64,7 +64,7 @@ impl Worker {
             Command::Describe { stream, wanted, reply } => {
                 drop(reply.send(streams.describe(stream, &wanted)))
             }
-            Command::Services(command) => streams.obey(&self.clock, command),
+            Command::Services(command) => streams.obey(&self.clock, &mut self.links, command),
             Command::Join { stream, receiver, spec, reply } => {
                 drop(reply.send(self.join(stream, receiver, *spec)));
             }
@@ -227,6 +227,13 @@ impl Worker {
         let now = self.clock.now();
         let stream = &mut self.streams[index];
         let key = stream.core.handle_join(now, receiver, sink);
+        if let Some(behind) = &behind
+            && let Err(error) = self.links.admit(now, &mut stream.core, (key, receiver, behind), None)
+        {
+            stream.core.handle_leave(now, key);
+            self.paths.leave(&mut self.watch, now, out, CloseReason::PeerGone);
+            return Err(error);
+        }
         self.paths.enter(&out, (index, key));
         let Receiver { kind, address: to, name, token, .. } = asked;
         tracing::info!(stream = stream.name, receiver, kind, to, token, "a receiver has joined");

@@ -45,11 +45,15 @@ impl LiveStream {
     ) -> Option<(u8, Vec<u8>)> {
         let branch = self.core.sink(key).and_then(|sink| sink.branch);
         let track = branch.and_then(|branch| self.core.main_track(branch)).unwrap_or(0);
-        let before = self.core.spec(key).map(|spec| spec.level);
+        let (before, wanted) = (self.core.spec(key).map(|spec| spec.level), self.wanted_level(key));
         let answer = match wish {
             Request::Level(request) => {
                 let answer = self.core.handle_level_request(now, key, request);
-                answer.map(|answer| {
+                let is_kept = self.keep_within_link(now, key, wanted, links).is_err();
+                answer.map(|mut answer| {
+                    if let Some(kept) = wanted.filter(|_| is_kept) {
+                        answer.level = kept.number();
+                    }
                     let ssrc = answer.media;
                     LevelMessage::Answer(answer).emit(ssrc, CNAME)
                 })
@@ -65,6 +69,8 @@ impl LiveStream {
                 {
                     links.handle_limit(now, behind, sink.id, limit.bps);
                 }
+                // One that says what its way carries waits for no answer about the link's.
+                let _ = self.keep_within_link(now, key, wanted, links);
                 owner.filter(|_| is_taken).map(|owner| limit_noted(limit.media, owner, limit, CNAME))
             }
         };
@@ -79,14 +85,17 @@ impl LiveStream {
         now: Time,
         key: SinkKey,
         level: Option<u8>,
+        links: &mut Links,
     ) -> Result<SessionState, ControlError> {
-        let before = self.core.spec(key).map(|spec| spec.level);
+        let (before, wanted) = (self.core.spec(key).map(|spec| spec.level), self.wanted_level(key));
         let told = self.core.handle_session_request(now, key, level);
+        let kept = self.keep_within_link(now, key, wanted, links);
         self.note_level(key, before, &level);
         let Granted { level, rates } = told.map_err(|(refusal, unfit)| match refusal {
             Refusal::TooMany => ControlError::TooOften(unfit.to_string()),
             _ => self.unsupported(&unfit),
         })?;
+        kept?;
         Ok(SessionState { level, levels: rates })
     }
 

@@ -1,8 +1,10 @@
 //! What control asks about streams' services, and receivers about what they get of them.
 
 use outflow_graph::{Unfit, View};
+use outflow_media::Time;
 use outflow_relay::{Selection, SinkKey};
 
+use super::links::Links;
 use super::stream::LiveStream;
 use super::streams::Streams;
 use crate::clock::Clock;
@@ -12,7 +14,7 @@ use crate::message::{
 
 impl Streams {
     /// Does what control asks about services.
-    pub(super) fn obey(&mut self, clock: &Clock, command: ServicesCommand) {
+    pub(super) fn obey(&mut self, clock: &Clock, links: &mut Links, command: ServicesCommand) {
         match command {
             ServicesCommand::Put { stream, services, reply } => {
                 self.set_services(clock, stream, services, reply);
@@ -21,17 +23,17 @@ impl Streams {
                 // The caller that asked may have gone; it is done all the same. So below.
                 let now = clock.now();
                 let set = |stream: &mut LiveStream, key| stream.core.set_view(now, key, view);
-                let _ = reply.send(self.set_wish((stream, receiver), set));
+                let _ = reply.send(self.set_wish((stream, receiver), (now, links), set));
             }
             ServicesCommand::Level { stream, receiver, level, reply } => {
                 let set = |stream: &mut LiveStream, key| stream.core.set_level(key, level);
-                let _ = reply.send(self.set_wish((stream, receiver), set));
+                let _ = reply.send(self.set_wish((stream, receiver), (clock.now(), links), set));
             }
             ServicesCommand::Session { stream, receiver, level, reply } => {
                 // It leaves at times while its session is asked.
                 let mut answer = Err(ControlError::UnknownSession);
                 self.with_sink(stream, receiver, |stream, key| {
-                    answer = stream.ask_session(clock.now(), key, level);
+                    answer = stream.ask_session(clock.now(), key, level, links);
                 });
                 let _ = reply.send(answer);
             }
@@ -64,11 +66,14 @@ impl Streams {
     fn set_wish(
         &mut self,
         (id, receiver): (StreamId, ReceiverId),
+        (now, links): (Time, &mut Links),
         set: impl FnOnce(&mut LiveStream, SinkKey) -> Result<(), Unfit>,
     ) -> Result<(), ControlError> {
         let mut done = Err(ControlError::UnknownReceiver(receiver));
         self.with_sink(id, receiver, |stream, key| {
-            done = set(stream, key).map_err(|unfit| stream.unsupported(&unfit));
+            let before = stream.wanted_level(key);
+            let is_set = set(stream, key).map_err(|unfit| stream.unsupported(&unfit));
+            done = is_set.and_then(|()| stream.keep_within_link(now, key, before, links));
             stream.count_wish(key);
         });
         done

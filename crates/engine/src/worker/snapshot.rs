@@ -131,7 +131,7 @@ impl LiveStream {
         &mut self,
         now: Time,
         (index, from): (usize, ReceiverId),
-        (fanout, links): (&Fanout, &Links),
+        (fanout, links): (&Fanout, &mut Links),
         partial: &mut Partial,
     ) -> Option<ReceiverId> {
         let mut last = None;
@@ -140,6 +140,9 @@ impl LiveStream {
             let (Some(Some(live)), Some(sink)) = (self.sinks.get_mut(key.0), self.core.sink(key)) else {
                 continue;
             };
+            if let Some(behind) = &live.behind {
+                links.reserve(now, &self.core, (key, id, behind));
+            }
             let counters = self.core.sink_counters(key);
             partial.sum.packets += counters.packets;
             partial.sum.bytes += counters.bytes;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use outflow_config::LinkConfig;
-use outflow_link::{ApplicationId, FlowId, Follow, Link, LinkOptions, Medium, Next, Similar};
+use outflow_link::{Admission, ApplicationId, FlowId, Follow, Link, LinkOptions, Medium, Next, Similar};
 use outflow_media::{Format, Tag, Time};
 use outflow_packet::DropReason;
 use outflow_relay::{Report, SinkKey};
@@ -18,12 +18,14 @@ use crate::send::Piece;
 
 /// A link, and what is counted of it.
 pub(in super::super) struct LiveLink {
-    name: String,
+    pub(super) name: String,
     link: Link<Parcel>,
     similar: Similar,
     follow: Option<Follow>,
     /// Receivers that something was offered for.
     receivers: usize,
+    /// What receivers have reserved, and whether others may be let in at a lower level; none if all are let in.
+    pub(super) admission: Option<(Admission, bool)>,
     tally: Tally,
     /// When it is to be asked again; `None` if nothing waits.
     due: Option<Time>,
@@ -38,6 +40,7 @@ impl LiveLink {
             similar: Similar::default(),
             follow: None,
             receivers: 0,
+            admission: None,
             tally: Tally::new(now),
             due: None,
         };
@@ -52,6 +55,11 @@ impl LiveLink {
             _ if !config.follows() => self.follow = None,
             Some(follow) => follow.set_bounds(least, most),
             None => self.follow = Some(Follow::new(now, least, most)),
+        }
+        let may_lower = config.admission == outflow_config::Admission::Lower;
+        let before = self.admission.take().map(|(admission, _)| admission);
+        if config.admission != outflow_config::Admission::Off {
+            self.admission = Some((before.unwrap_or_default(), may_lower));
         }
         let rate_bps = self.follow.as_ref().map_or(config.rate_at_first().0, Follow::rate_bps);
         self.link.set_useful_for(config.useful_for);
@@ -84,8 +92,9 @@ impl LiveLink {
         };
     }
 
-    pub(super) fn name(&self) -> &str {
-        &self.name
+    /// What it carries now, bits a second.
+    pub(super) fn rate_bps(&self) -> u64 {
+        self.link.options().rate_bps
     }
 
     /// When it is to be asked again; `None` if nothing waits.
@@ -108,7 +117,9 @@ impl LiveLink {
 
     /// What is shown of it.
     pub(super) fn state(&mut self, now: Time) -> LinkState {
-        self.tally.state(now, (&self.name, &self.link), self.follow.is_some())
+        let reserved_bps = self.admission.as_ref().map(|(admission, _)| admission.reserved_bps());
+        let state = self.tally.state(now, (&self.name, &self.link), self.follow.is_some());
+        LinkState { reserved_bps, ..state }
     }
 
     /// Something was offered. Returns whether it is to be asked now, which it was not before.
@@ -134,6 +145,7 @@ impl LiveLink {
     pub(super) fn leave(&mut self, behind: &Behind, receiver: ReceiverId) {
         self.receivers = self.receivers.saturating_sub(usize::from(!behind.flows.is_empty()));
         self.follow.iter_mut().for_each(|follow| follow.forget_receiver(receiver));
+        self.admission.iter_mut().for_each(|(admission, _)| admission.release(receiver));
         for (_, flow) in &behind.flows {
             self.link.cut_flow(*flow, DropReason::ReceiverLeft);
             self.similar.end(*flow);

@@ -4,6 +4,7 @@
 //! offered to the link; what departs is sent to its sink. Packets that depart within [`LINK_WAKE`] of each
 //! other go by one waking up: the link makes up for it, so that its rate holds.
 
+mod admit;
 mod behind;
 mod link;
 mod offered;
@@ -61,7 +62,7 @@ impl Links {
 
     /// What the link is called that a sink is behind; none if that is no more.
     pub(super) fn name(&self, behind: &Behind) -> Option<&str> {
-        self.all.get(&behind.link).map(LiveLink::name)
+        self.all.get(&behind.link).map(|link| link.name.as_str())
     }
 
     /// Changes a link, if it is here. The order in which links are due follows.

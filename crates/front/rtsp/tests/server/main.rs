@@ -225,6 +225,28 @@ async fn what_does_not_fit_is_refused_with_the_right_status() {
 }
 
 #[tokio::test]
+async fn a_link_without_room_is_not_enough_bandwidth() {
+    let link = "[link.narrow]\nrate = \"8 kbit/s\"\nadmission = \"refuse\"\n[defaults]\nlink = \"narrow\"\n";
+    let server = Server::start(link).await;
+    let mut states = server.relay.control().watch();
+    let known = states.wait_for(|state| {
+        let least = state.stream("demo").and_then(|demo| demo.levels.last());
+        least.is_some_and(|least| *least > 50_000)
+    });
+    timeout(PATIENCE, known).await.expect("in time").expect("running");
+    let mut client = server.connect().await;
+    let transport = "Transport: RTP/AVP/TCP;unicast;interleaved=4-5\r\n";
+    let response = client.ask("SETUP", "/demo/trackID=0", transport, "").await;
+    let refused = match response.status() {
+        StatusCode::Ok => client.ask("PLAY", "/demo/", &session(&response), "").await,
+        _ => response,
+    };
+    let text = String::from_utf8_lossy(refused.body()).into_owned();
+    assert_eq!(refused.status(), StatusCode::NotEnoughBandwidth, "{text}");
+    assert!(text.contains("link 'narrow' has 8 kbit/s left of 8 kbit/s"), "{text}");
+}
+
+#[tokio::test]
 async fn within_the_connection_media_follows_the_answer_and_answers_come_between_packets() {
     let server = Server::start("").await;
     server.demo_is_up().await;
