@@ -11,7 +11,7 @@ use outflow_graph::{Contents, Plan};
 use toml::de::{DeTable, DeValue};
 
 use crate::error::Collector;
-use crate::invalid::nearest;
+use crate::invalid::{nearest, out_of};
 use crate::limits::{
     CLASS_SHARE, COUNT, DRAIN, HOPELESS_AFTER, LATENCY_BUDGET, MEMORY, PACE, POLL, PUBLISH_TIMEOUT,
     RENDITIONS, RESERVE, RING, RTP_PORTS_MIN, SOURCE_TIMEOUT, WORKERS,
@@ -361,21 +361,6 @@ pub fn pace(text: &str) -> Result<Option<BitRate>, Invalid> {
 
 fn pace_out_of_range(pace: BitRate) -> Option<Invalid> {
     out_of(pace, &PACE, ToString::to_string)
-}
-
-/// What to say about a value that is not allowed.
-pub fn out_of<T: PartialOrd>(
-    value: T,
-    allowed: &RangeInclusive<T>,
-    show: impl Fn(&T) -> String,
-) -> Option<Invalid> {
-    let side = match value {
-        ref value if value < allowed.start() => "little",
-        ref value if value > allowed.end() => "much",
-        _ => return None,
-    };
-    let help = format!("possible: {} to {}", show(allowed.start()), show(allowed.end()));
-    Some(Invalid::new(format!("{} is too {side}", show(&value)), help))
 }
 
 fn written(table: Option<&DeTable<'_>>, key: &str) -> bool {

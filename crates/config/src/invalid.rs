@@ -1,6 +1,7 @@
 //! A value that is not what it should be.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// What is wrong with a value, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,21 @@ impl fmt::Display for Invalid {
 }
 
 impl std::error::Error for Invalid {}
+
+/// What to say about a value that is not allowed.
+pub fn out_of<T: PartialOrd>(
+    value: T,
+    allowed: &RangeInclusive<T>,
+    show: impl Fn(&T) -> String,
+) -> Option<Invalid> {
+    let side = match value {
+        ref value if value < allowed.start() => "little",
+        ref value if value > allowed.end() => "much",
+        _ => return None,
+    };
+    let help = format!("possible: {} to {}", show(allowed.start()), show(allowed.end()));
+    Some(Invalid::new(format!("{} is too {side}", show(&value)), help))
+}
 
 /// The known word that is nearest to `word`, if one is near enough to be meant.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

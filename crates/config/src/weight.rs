@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::Invalid;
-use crate::check::out_of;
+use crate::invalid::out_of;
 use crate::limits::WEIGHT;
 use crate::value::{Fault, Given, Value, type_fault};
 

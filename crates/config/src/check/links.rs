@@ -2,8 +2,8 @@
 
 use outflow_link::{Grouping, Medium, Scheduling};
 
-use super::{Check, Key, Step, out_of, written};
-use crate::invalid::nearest;
+use super::{Check, Key, Step, written};
+use crate::invalid::{nearest, out_of};
 use crate::limits::{LINK_BUFFER, LINK_RATE};
 use crate::link::{LinkConfig, LinkName, LinkRate};
 use crate::{BitRate, ByteSize};

@@ -2,7 +2,7 @@
 
 use outflow_packet::limits::TRACKS_MAX;
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Encapsulation, Priority, Report, SinkKey, StreamOptions};
+use outflow_relay::{Encapsulation, Priority, Report, SinkKey};
 use rustix::event::epoll::EventFlags;
 
 use super::Worker;
@@ -40,19 +40,18 @@ impl Worker {
         let streams = &mut self.streams;
         match command {
             Command::AddStream { stream, name, url, options, replica_ends } => {
-                streams.add((stream, stream), (name, url), options, replica_ends);
-                self.begin(stream, &options);
+                streams.add((stream, stream), (name, url), (options, &mut self.tasks), replica_ends);
+                self.look_again(stream);
             }
             Command::Replicate { stream, owner, name, options, replica_ends } => {
-                streams.replicate((stream, owner), name, options, replica_ends);
-                self.begin(stream, &options);
+                streams.replicate((stream, owner), name, (options, &mut self.tasks), replica_ends);
+                self.look_again(stream);
             }
             Command::Share { stream, owner_end, knows } => streams.share(stream, owner_end, knows),
             Command::Rest { stream } => streams.rest(self.clock.now(), stream),
             Command::RemoveStream { stream, reason } => self.remove_stream(stream, reason),
             Command::SetOptions { stream, options } => {
-                streams.with(stream, |it| it.core.set_options(options));
-                self.claim(stream, &options);
+                streams.set_options(stream, options, &mut self.tasks);
             }
             Command::SetBounds { stream, bounds } => streams.with(stream, |it| it.core.set_bounds(bounds)),
             // The caller that asked may have gone; the source then ends by its own CloseSource.
@@ -96,19 +95,6 @@ impl Worker {
             Command::Settle { done } => drop(done.send(())),
             Command::Upgrade(command) => self.upgrade(command),
             Command::Shutdown => self.shut_down(),
-        }
-    }
-
-    /// A stream is here from now on.
-    fn begin(&mut self, stream: StreamId, options: &StreamOptions) {
-        self.claim(stream, options);
-        self.look_again(stream);
-    }
-
-    /// A stream is to have of the worker's time what its options say.
-    fn claim(&mut self, stream: StreamId, options: &StreamOptions) {
-        if let Ok(index) = self.streams.find(stream) {
-            self.tasks.claim(index, options);
         }
     }
 

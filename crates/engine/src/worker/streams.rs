@@ -10,6 +10,7 @@ use slab::Slab;
 use super::agenda::Agenda;
 use super::share::{OwnerEnd, ReplicaEnd};
 use super::stream::LiveStream;
+use super::tasks::Tasks;
 use crate::clock::Clock;
 use crate::message::{ControlError, Demanders, ReceiverId, StreamId};
 
@@ -28,16 +29,17 @@ impl Streams {
         Streams { all: Slab::new(), places: BTreeMap::new(), agenda: Agenda::default(), told }
     }
 
-    /// One more.
+    /// One more, which is to have of the worker's time what its options say.
     pub(super) fn add(
         &mut self,
         (id, owner): (StreamId, StreamId),
         (name, url): (String, String),
-        options: StreamOptions,
+        (options, tasks): (StreamOptions, &mut Tasks),
         replica_ends: Vec<ReplicaEnd>,
     ) {
         let stream = LiveStream::new((id, owner), name, url, options, replica_ends, self.told.clone());
         let index = self.all.insert(stream);
+        tasks.claim(index, &options);
         self.places.insert(id, index);
         self.agenda.change(index);
     }
@@ -47,13 +49,21 @@ impl Streams {
         &mut self,
         (id, owner): (StreamId, StreamId),
         name: String,
-        options: StreamOptions,
+        (options, tasks): (StreamOptions, &mut Tasks),
         replica_ends: Vec<ReplicaEnd>,
     ) {
         match self.find(id) {
             Ok(index) => self[index].queues.set_replica_ends(replica_ends),
-            Err(_) => self.add((id, owner), (name, String::new()), options, replica_ends),
+            Err(_) => self.add((id, owner), (name, String::new()), (options, tasks), replica_ends),
         }
+    }
+
+    /// A stream is otherwise from now on.
+    pub(super) fn set_options(&mut self, id: StreamId, options: StreamOptions, tasks: &mut Tasks) {
+        if let Ok(index) = self.find(id) {
+            tasks.claim(index, &options);
+        }
+        self.with(id, |stream| stream.core.set_options(options));
     }
 
     /// Hands a stream over to one more worker from now on. `knows`: that has all that has been before.
