@@ -198,9 +198,9 @@ impl Tables {
         }
     }
 
-    /// Renewed leases repeat what is known. With an address go the routes that prefer it, and with
-    /// a device's last one all of its routes: without an event, and a moment later. Those of the other family
-    /// stay: addresses of IPv6 come by themselves, some seconds after their device.
+    /// Renewed leases repeat what is known. With an address go the routes that prefer it, and with a device's last one
+    /// all of its routes: without an event, and a moment later. One that comes may be what was missing to send from.
+    /// Those of the other family stay: addresses of IPv6 come by themselves, some seconds after their device.
     fn hear_address(&mut self, address: LocalAddress, there: bool) {
         let is_new = if there {
             self.addresses.insert(address)
@@ -212,7 +212,11 @@ impl Tables {
             self.unsettled = true;
             self.doubt(|flow, path| {
                 let from_it = matches!(path, Path::Via { source, .. } if *source == address.ip);
-                let is_concerned = path.leads_by(address.ifindex) || from_it || flow.from == Some(address.ip);
+                let is_missed = there
+                    && matches!(path, Path::Nowhere(_))
+                    && flow.interface.is_none_or(|index| index == address.ifindex);
+                let is_concerned =
+                    path.leads_by(address.ifindex) || from_it || is_missed || flow.from == Some(address.ip);
                 is_concerned && flow.to.is_ipv4() == address.ip.is_ipv4()
             });
         }

@@ -274,9 +274,9 @@ pub(super) fn read_path(flow: &Flow, kind: u16, payload: &[u8]) -> io::Result<Pa
             _ => {}
         }
     }
-    let (Some(ifindex), Some(source)) = (ifindex, source) else {
-        return Err(unexpected("a route without a device or a source address"));
-    };
+    let ifindex = ifindex.ok_or_else(|| unexpected("a route without a device"))?;
+    // This machine has no address from which to send there, or is not sure of it yet (RFC 4862, section 5.4).
+    let Some(source) = source else { return Ok(Path::Nowhere(libc::EADDRNOTAVAIL)) };
     Ok(Path::Via { next: NextHop { ifindex, address }, source, mtu })
 }
 

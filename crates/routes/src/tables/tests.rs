@@ -277,6 +277,16 @@ fn an_address_matters_to_those_that_send_from_it_or_by_its_device() {
     assert_eq!(tables.take_changes(), only(named), "it may be sent from now");
     tables.hear(Heard::Address { address: unused, there: true });
     assert!(tables.take_changes().is_empty(), "a lease that is renewed is no change");
+    let [missed, by_device, elsewhere] = [(1, None), (2, Some(9)), (3, Some(8))]
+        .map(|(last, interface)| Flow { interface, ..flow([203, 0, 113, last]) });
+    for flow in [missed, by_device, elsewhere] {
+        tables.learn(flow, Path::Nowhere(libc::EADDRNOTAVAIL)).expect("there is room");
+    }
+    let first = LocalAddress { ip: [10, 3, 0, 1].into(), ..unused };
+    tables.hear(Heard::Address { address: first, there: true });
+    let changes = tables.take_changes();
+    let concerned = [missed, by_device, elsewhere].map(|flow| changes.concern(flow.to, None, flow.interface));
+    assert_eq!(concerned, [true, true, false], "there may be something to send from now");
     let own = LocalAddress { ifindex: DEVICE, ip: OWN, length: 24 };
     tables.hear(Heard::Address { address: own, there: false });
     assert_eq!(tables.take_changes(), only(far));

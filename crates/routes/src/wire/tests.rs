@@ -256,6 +256,13 @@ fn answers_that_lead_nowhere_past_the_kernel_say_why() {
     let mut nameless = route_message();
     nameless.attributes.remove(1);
     path(&nameless).expect_err("no device");
+    let mut untried = route_message();
+    untried.attributes.retain(|attribute| !matches!(attribute, RouteAttribute::PrefSource(_)));
+    assert_eq!(
+        path(&untried).expect("a route"),
+        Path::Nowhere(libc::EADDRNOTAVAIL),
+        "no address to send from"
+    );
     read_path(&flow(), libc::RTM_NEWLINK, &bytes(&route_message())).expect_err("no route");
 }
 
