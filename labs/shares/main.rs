@@ -1,7 +1,8 @@
 //! Does each get of a worker what it was promised? One worker is asked for twice what it can do: by a stream of the
 //! high class that wants all of it, by three of the normal class with the weights 1, 2 and 4, which is promised 40 %
-//! of the time, and by one of the low class that has reserved 20 % and needs less. Each share of the time is to be
-//! what was configured, and the stream with the reserve is to lose nothing and wait no longer than alone.
+//! of the time, and by one that has reserved 20 %, goes before all of them within that, and needs less. Each share of
+//! the time is to be what was configured, and the stream with the reserve is to lose nothing and wait no longer than
+//! alone.
 //!
 //! Time is what the relay says that it has worked for each stream (`worker_us`), between the first and the last
 //! snapshot that lie within an overload.

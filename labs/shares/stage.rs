@@ -26,13 +26,13 @@ pub(crate) struct Stream {
 impl Stream {
     /// Whether it has reserved time.
     pub(crate) fn is_reserved(&self) -> bool {
-        self.class == "low"
+        self.asks == 0.0
     }
 }
 
 /// Together they ask for twice what the core can do, beside the one with a reserve. Sinks are numbered in this order.
 pub(crate) const STREAMS: [Stream; 5] = [
-    Stream { name: "reserved", class: "low", weight: None, port: 5004, sinks: 50, asks: 0.0 },
+    Stream { name: "reserved", class: "normal", weight: None, port: 5004, sinks: 50, asks: 0.0 },
     Stream { name: "high", class: "high", weight: None, port: 5014, sinks: 300, asks: 1.0 },
     Stream { name: "one", class: "normal", weight: Some(1.0), port: 5024, sinks: 300, asks: 1.0 / 3.0 },
     Stream { name: "two", class: "normal", weight: Some(2.0), port: 5034, sinks: 300, asks: 1.0 / 3.0 },
