@@ -14,6 +14,7 @@ mod ledger;
 mod links;
 mod model;
 mod node;
+mod nodes;
 mod outcome;
 mod parcel;
 mod paths;
