@@ -1,20 +1,4 @@
-//! Every limit of emulation, and what happens when it is reached.
-
-/// Flows of an emulation. A further one takes the place of the one that was silent longest; where all have packets
-/// on their way it is one with all further flows of its path, and data.
-pub(crate) const FLOWS_MAX: usize = 4096;
-
-/// Flows of which it is looked for at once what they are. Further ones are data.
-pub(crate) const LOOKED_AT_FLOWS_MAX: usize = 64;
-
-/// Ends of a network. With more, it is refused.
-pub(crate) const ENDS_MAX: usize = 64;
-
-/// Links and paths of a network. With more, it is refused.
-pub(crate) const LINKS_MAX: usize = 1024;
-
-/// Packets that travel behind a link, and that wait at one. A further one is dropped, and counted (`full`).
-pub(crate) const HELD_MAX: usize = 200_000;
+//! Every limit of the driver, and what happens when it is reached. Those of networks are the simulator's.
 
 /// Packets that are read of a device before others have their turn.
 pub(crate) const READ_AT_ONCE: usize = 64;

@@ -24,3 +24,19 @@ pub(crate) const CLOCK_STEP_SECONDS_MAX: u64 = 10;
 
 /// How long outages of a link last on average at least: each is drawn by itself.
 pub(crate) const OUTAGE_MIN: core::time::Duration = core::time::Duration::from_millis(1);
+
+/// Flows of packets of IP. A further one takes the place of the one that was silent longest; where all have packets
+/// on their way it is one with all further flows of its way, and data.
+pub(crate) const PACKET_FLOWS_MAX: usize = 4096;
+
+/// Flows of packets of which it is looked for at once what they are. Further ones are data.
+pub(crate) const LOOKED_AT_FLOWS_MAX: usize = 64;
+
+/// Ends and nodes of a network, and segments. With more, it is refused.
+pub(crate) const PLACES_MAX: usize = 250;
+
+/// Paths of a network. With more, it is refused.
+pub(crate) const PATHS_MAX: usize = 1024;
+
+/// Packets of IP that travel behind a link, and that wait at one. A further one is dropped, and counted (`full`).
+pub(crate) const HELD_MAX: usize = 200_000;

@@ -203,6 +203,11 @@ impl Ledger {
         }
     }
 
+    /// What came of it so far, of frames that are at their end.
+    pub(super) const fn so_far(&self) -> FlowOutcome {
+        self.outcome
+    }
+
     /// What came of it; packets that are still on the way count neither as sent nor as missing.
     pub(super) fn outcome(mut self) -> FlowOutcome {
         self.end_frame();

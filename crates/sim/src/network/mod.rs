@@ -17,10 +17,13 @@ mod node;
 mod nodes;
 mod outcome;
 mod parcel;
+mod packets;
 mod paths;
 mod rng;
+mod segments;
 mod traffic;
 mod units;
+mod wiring;
 mod world;
 
 #[cfg(test)]
@@ -33,9 +36,13 @@ pub use model::{
     BufferModel, Captures, Counting, LinkModel, Network, NetworkError, Scheduler, Size, TrafficModel,
 };
 pub use outcome::{Delays, FlowOutcome, NetworkOutcome, TrafficOutcome};
-pub use paths::{EndModel, PathModel, Way, ways};
+pub use nodes::{Figures, NodeModel};
+pub use packets::{Arrived, LinkReport, Report, TrafficReport};
+pub use paths::{EndModel, PathModel};
+pub use segments::SegmentModel;
 pub use traffic::{CapturedModel, DataModel, Model, Offering, Only, PacketSize, Sizes, VideoModel};
-pub use world::play;
+pub use wiring::{On, PortPlace};
+pub use world::{World, play};
 
 pub use crate::agenda::Agenda;
 

@@ -14,14 +14,16 @@ use outflow_packet::Level;
 use serde::{Deserialize, Deserializer};
 
 use super::impair::Impairments;
-use super::paths::{EndModel, PathModel, ways};
+use super::nodes::NodeModel;
+use super::paths::{EndModel, PathModel};
+use super::segments::SegmentModel;
 use super::traffic::{CapturedModel, Model};
 use super::units::{duration, maybe, maybe_duration, maybe_weight, named, quantity, weight};
 use crate::capture::Capture;
 use crate::limits::{FLOWS_MAX, OUTAGE_MIN, SECONDS_MAX};
 
 /// A network and what goes through it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
     /// All chance comes from it.
@@ -52,6 +54,12 @@ pub struct Network {
     /// What their packets go through.
     #[serde(default)]
     pub paths: Vec<PathModel>,
+    /// Nodes that speak packets of IP, by name.
+    #[serde(default)]
+    pub nodes: BTreeMap<String, NodeModel>,
+    /// What joins them, and ends, by name.
+    #[serde(default)]
+    pub segments: BTreeMap<String, SegmentModel>,
 }
 
 /// A node with the core that runs live.
@@ -160,8 +168,12 @@ pub struct TrafficModel {
     #[serde(default = "one")]
     pub flows: usize,
     /// The links that they go through, in this order.
+    #[serde(default)]
     pub via: Vec<String>,
-    /// The relay at the end of its way; it is received there if none is named.
+    /// The node at which they begin, if they do not go through links by themselves.
+    pub from: Option<String>,
+    /// The relay at the end of its way; it is received there if none is named. If they begin at a node that needs it,
+    /// the address and port that they are sent to.
     pub to: Option<String>,
     /// Each starts at some moment up to then.
     #[serde(default, deserialize_with = "duration")]
@@ -198,6 +210,16 @@ pub enum NetworkError {
         from: String,
         /// Where it leads.
         to: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// Two things cannot be joined.
+    #[error("{one} and {other} cannot be joined: {why}")]
+    Joined {
+        /// The one.
+        one: String,
+        /// The other one.
+        other: String,
         /// What is wrong, and what to do.
         why: String,
     },
@@ -362,7 +384,6 @@ impl Network {
                 return wrong(&format!("links.{name}"), must);
             }
         }
-        ways(&self.ends, &self.links, &self.paths)?;
         let (mut flows, links, relays) = (0_usize, &self.links, &self.relays);
         for (name, traffic) in &mut self.traffic {
             if let Err(must) = traffic.check(links, relays, captures) {
@@ -370,6 +391,7 @@ impl Network {
             }
             flows = flows.saturating_add(traffic.flows);
         }
+        self.check_nodes()?;
         for (name, receiver) in &self.receivers {
             if let Err(must) = receiver.check(links, &self.traffic) {
                 return wrong(&format!("receivers.{name}"), &must);
@@ -379,6 +401,8 @@ impl Network {
         if flows > FLOWS_MAX {
             return wrong("traffic", &format!("has more than {FLOWS_MAX} flows"));
         }
+        // Whatever cannot be joined is told before anything runs.
+        super::world::World::new(&self, &[], 0)?;
         Ok(self)
     }
 }
@@ -399,7 +423,10 @@ impl TrafficModel {
     ) -> Result<(), String> {
         self.model.check()?;
         known(&self.via, links)?;
-        if let Some(to) = &self.to {
+        if self.from.is_none() && self.via.is_empty() && self.to.is_none() {
+            return Err("needs via, the links that it goes through, or from, the node at which it begins".to_owned());
+        }
+        if let Some(to) = self.to.as_ref().filter(|_| self.from.is_none()) {
             if !relays.contains_key(to) {
                 let relays: Vec<_> = relays.keys().map(String::as_str).collect();
                 return Err(format!("there is no relay '{to}': possible are {}", relays.join(", ")));

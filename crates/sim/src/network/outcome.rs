@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use outflow_packet::Drops;
 
+use super::nodes::Figures;
+use super::packets::LinkReport;
 use crate::outcome::Digest;
 
 /// The result of a run. Equal for equal networks, bit for bit.
@@ -13,6 +15,10 @@ use crate::outcome::Digest;
 pub struct NetworkOutcome {
     /// By name of the traffic.
     pub traffic: BTreeMap<String, TrafficOutcome>,
+    /// By name of the node.
+    pub nodes: BTreeMap<String, Figures>,
+    /// By name of the link.
+    pub links: BTreeMap<String, LinkReport>,
     /// Packets that were sent, that left a link or were dropped there, and that arrived: each is an event.
     pub packet_events: u64,
     /// Covers every delivery: of which flow, which packet, when.

@@ -3,9 +3,6 @@
 use bytes::Bytes;
 use outflow_media::Time;
 
-use super::ledger::Fate;
-use super::links::Travelling;
-
 /// A packet on its way.
 #[derive(Debug, Clone)]
 pub(super) struct Parcel {
@@ -17,10 +14,4 @@ pub(super) struct Parcel {
     pub(super) sent: Time,
     /// What it holds, if a relay is to look into it.
     pub(super) payload: Option<Bytes>,
-}
-
-/// As its flow settles it.
-pub(super) fn fate(packet: &Travelling<Parcel>) -> Fate {
-    let Parcel { number, sent, .. } = packet.item;
-    Fate { number, sent, tag: packet.tag, bytes: packet.bytes }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::model::{LinkModel, NetworkError};
+use super::model::{Network, NetworkError};
+use crate::limits::PATHS_MAX;
 
 /// An end. In virtual time nothing is there: traffic says what goes through the links.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -29,28 +30,33 @@ pub struct PathModel {
 
 /// A path, by the numbers of ends and links in the order of their names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Way {
-    /// The end at which it begins.
-    pub from: usize,
-    /// The end to which it leads.
-    pub to: usize,
-    /// The links.
-    pub links: Vec<usize>,
+pub(super) struct Path {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) links: Vec<usize>,
 }
 
 /// The paths between ends.
 ///
 /// # Errors
 /// One joins what is not there, or there are two for a pair of ends.
-pub fn ways(
-    ends: &BTreeMap<String, EndModel>,
-    links: &BTreeMap<String, LinkModel>,
-    paths: &[PathModel],
-) -> Result<Vec<Way>, NetworkError> {
-    let mut ways: Vec<Way> = Vec::new();
+pub(super) fn ways(network: &Network) -> Result<Vec<Path>, NetworkError> {
+    let Network { ends, links, paths, nodes, .. } = network;
+    if paths.len() > PATHS_MAX {
+        let must = format!("must be at most {PATHS_MAX}: leave some out");
+        return Err(NetworkError::Value { key: "paths".to_owned(), must });
+    }
+    let mut ways: Vec<Path> = Vec::new();
     for PathModel { from, to, via } in paths {
         let wrong = |why: String| NetworkError::Path { from: from.clone(), to: to.clone(), why };
-        let end = |name| place(ends, name).ok_or_else(|| wrong(unknown("end", name, ends)));
+        let end = |name| {
+            let is_node = nodes.contains_key(name);
+            let why = || match is_node {
+                true => format!("{name} is a node, and paths are of ends: join both by a segment"),
+                false => unknown("end", name, ends),
+            };
+            place(ends, name).ok_or_else(|| wrong(why()))
+        };
         let link = |name| place(links, name).ok_or_else(|| wrong(unknown("link", name, links)));
         let (begins, leads) = (end(from)?, end(to)?);
         if begins == leads {
@@ -60,7 +66,7 @@ pub fn ways(
             return Err(wrong("there are two of them: leave one out".to_owned()));
         }
         let links = via.iter().map(link).collect::<Result<_, _>>()?;
-        ways.push(Way { from: begins, to: leads, links });
+        ways.push(Path { from: begins, to: leads, links });
     }
     Ok(ways)
 }

@@ -9,6 +9,8 @@ pub(super) enum Draws {
     Sends,
     /// What a link does to packets.
     Impairs,
+    /// What a node does.
+    Node,
 }
 
 /// The generator of one thing in a run.

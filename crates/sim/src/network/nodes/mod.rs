@@ -26,7 +26,7 @@ pub(super) struct Port {
 }
 
 /// What came of a node: figures by name, in the units that their names end with.
-pub(super) type Figures = BTreeMap<&'static str, f64>;
+pub type Figures = BTreeMap<&'static str, f64>;
 
 /// What stands in a network and speaks packets of IP.
 pub(super) trait Node: fmt::Debug {

@@ -7,22 +7,22 @@ use etherparse::{LaxNetSlice, LaxSlicedPacket, TransportSlice};
 /// What packets of a flow have in common: protocol, addresses and ports, which are 0 where it has none or they cannot
 /// be seen, as in fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
-    pub(crate) protocol: u8,
-    pub(crate) source: SocketAddr,
-    pub(crate) destination: SocketAddr,
+pub(in crate::network) struct Key {
+    pub(in crate::network) protocol: u8,
+    pub(in crate::network) source: SocketAddr,
+    pub(in crate::network) destination: SocketAddr,
 }
 
 /// What is known of a packet.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Looked {
-    pub(crate) key: Key,
+pub(in crate::network) struct Looked {
+    pub(in crate::network) key: Key,
     /// Where its payload begins and ends, if it is of UDP and whole.
-    pub(crate) datagram: Option<(usize, usize)>,
+    pub(in crate::network) datagram: Option<(usize, usize)>,
 }
 
 /// Looks at a packet of IP; nothing if it is none.
-pub(crate) fn look(packet: &[u8]) -> Option<Looked> {
+pub(in crate::network) fn look(packet: &[u8]) -> Option<Looked> {
     let sliced = LaxSlicedPacket::from_ip(packet).ok()?;
     let (source, destination, payload): (IpAddr, IpAddr, _) = match &sliced.net {
         Some(LaxNetSlice::Ipv4(ip)) => {

@@ -1,8 +1,12 @@
-//! What came of an emulation.
+//! What came of packets of IP on links.
+
+use std::collections::BTreeMap;
 
 use outflow_packet::Drops;
-use outflow_sim::network::Delays;
 use serde_json::{Value, json};
+
+use crate::network::nodes::Figures;
+use crate::network::outcome::Delays;
 
 /// Of one link.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -27,11 +31,26 @@ impl LinkReport {
     }
 }
 
+/// Of traffic of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct TrafficReport {
+    /// Packets that were sent.
+    pub sent: u64,
+    /// Those that arrived, the same one counted once.
+    pub arrived: u64,
+    /// The mean of its flows' shares of bytes that can be used, 0 to 1.
+    pub goodput: f64,
+}
+
 /// Of all.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
     /// By the links' names.
     pub links: Vec<(String, LinkReport)>,
+    /// By the nodes' names: their figures.
+    pub nodes: BTreeMap<String, Figures>,
+    /// By the names of traffic that goes through links: what came of it.
+    pub traffic: BTreeMap<String, TrafficReport>,
     /// What media went through: `studio > home: 10.0.0.1:5000 > 10.0.0.2:5000: H264`.
     pub media: Vec<String>,
     /// Packets that came to their ends.
@@ -64,8 +83,15 @@ impl Report {
             (name.clone(), value)
         };
         let links: serde_json::Map<_, _> = self.links.iter().map(link).collect();
+        let traffic = |(name, of): (&String, &TrafficReport)| {
+            let goodput_pct = 100.0 * of.goodput;
+            (name.clone(), json!({ "sent": of.sent, "arrived": of.arrived, "goodput_pct": goodput_pct }))
+        };
+        let traffic: serde_json::Map<_, _> = self.traffic.iter().map(traffic).collect();
         json!({
             "links": links,
+            "nodes": self.nodes,
+            "traffic": traffic,
             "media": self.media,
             "arrived": self.arrived,
             "no_path": self.no_path,
@@ -87,6 +113,14 @@ impl Report {
                 "{name}: {} packets, {} bytes; dropped: {dropped}; lost {}, doubled {}\n",
                 link.packets, link.bytes, link.lost, link.copied
             );
+        }
+        for (name, of) in &self.traffic {
+            let (sent, arrived, goodput) = (of.sent, of.arrived, 100.0 * of.goodput);
+            text += &format!("{name}: {arrived} of {sent} packets arrived, goodput {goodput:.2} %\n");
+        }
+        for (name, figures) in &self.nodes {
+            let figures: Vec<_> = figures.iter().map(|(figure, value)| format!("{figure} {value}")).collect();
+            text += &format!("{name}: {}\n", figures.join(", "));
         }
         for media in &self.media {
             text += &format!("{media}\n");

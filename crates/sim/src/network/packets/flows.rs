@@ -1,22 +1,23 @@
-//! Flows: what they are, and their places at the links of their paths.
+//! Flows: what they are, and their places at the links of their ways.
 
 use std::collections::BTreeMap;
 
 use outflow_link::{ApplicationId, FlowId, Medium};
 use outflow_media::{Tag, Time};
 use outflow_rtp::sdp::MediaDescription;
-use outflow_sim::capture::LiveFlow;
-use outflow_sim::network::{Links, Way};
 use slab::Slab;
 
-use crate::key::{Key, Looked};
-use crate::limits::{FLOWS_MAX, LOOKED_AT_FLOWS_MAX};
+use super::key::{Key, Looked};
+use crate::capture::LiveFlow;
+use crate::limits::{LOOKED_AT_FLOWS_MAX, PACKET_FLOWS_MAX};
+use crate::network::links::Links;
+use crate::network::wiring::Way;
 
 /// Packets of one key that go one way.
 #[derive(Debug)]
 struct Flow {
     at: (usize, Option<Key>),
-    /// Its number at each link of its path; none where there is no buffer.
+    /// Its number at each link of its way; none where there is no buffer.
     ids: Vec<Option<FlowId>>,
     contents: LiveFlow,
     medium: Medium,
@@ -27,25 +28,25 @@ struct Flow {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(crate) struct Flows {
+pub(in crate::network) struct Flows {
     flows: Slab<Flow>,
-    /// By path and key; those that are too many are one without a key.
+    /// By way and key; those that are too many are one without a key.
     known: BTreeMap<(usize, Option<Key>), usize>,
     /// Of how many it is looked for what they are.
     looked_at: usize,
 }
 
 impl Flows {
-    /// A packet of one of the paths sets out: its flow, and what it means.
-    pub(crate) fn set_out<T: Clone>(
+    /// A packet sets out on a way: its flow, and what it means.
+    pub(in crate::network) fn set_out<T: Clone>(
         &mut self,
         now: Time,
-        (path, ways): (usize, &[Way]),
+        (way, ways): (usize, &[Way]),
         (looked, packet): (&Looked, &[u8]),
         described: &[MediaDescription],
         links: &mut Links<T>,
     ) -> (u32, Tag) {
-        let slot = self.find(now, (path, ways), looked, described, links);
+        let slot = self.find(now, (way, ways), looked, described, links);
         let Flow { contents, medium, seen, travels, ids, .. } = &mut self.flows[slot];
         (*seen, *travels) = (now, *travels + 1);
         let payload = looked.datagram.and_then(|(from, to)| packet.get(from..to)).unwrap_or_default();
@@ -55,8 +56,8 @@ impl Flows {
         if contents.medium() != *medium {
             *medium = contents.medium();
             // What waits goes on as it would have.
-            leave(links, &ways[path], ids);
-            *ids = enter(links, &ways[path], *medium);
+            leave(links, &ways[way], ids);
+            *ids = enter(links, &ways[way], *medium);
         }
         (slot as u32, tag)
     }
@@ -64,16 +65,16 @@ impl Flows {
     fn find<T: Clone>(
         &mut self,
         now: Time,
-        (path, ways): (usize, &[Way]),
+        (way, ways): (usize, &[Way]),
         looked: &Looked,
         described: &[MediaDescription],
         links: &mut Links<T>,
     ) -> usize {
-        let mut at = (path, Some(looked.key));
+        let mut at = (way, Some(looked.key));
         if let Some(slot) = self.known.get(&at) {
             return *slot;
         }
-        if self.flows.len() >= FLOWS_MAX && !self.forget_oldest(ways, links) {
+        if self.flows.len() >= PACKET_FLOWS_MAX && !self.forget_oldest(ways, links) {
             at.1 = None;
             if let Some(slot) = self.known.get(&at) {
                 return *slot;
@@ -86,7 +87,7 @@ impl Flows {
             true => LiveFlow::new(looked.key.source, looked.key.destination, described),
             false => LiveFlow::data(),
         };
-        let ids = enter(links, &ways[path], Medium::Data);
+        let ids = enter(links, &ways[way], Medium::Data);
         let flow = Flow { at, ids, contents, medium: Medium::Data, seen: now, travels: 0 };
         let slot = self.flows.insert(flow);
         self.known.insert(at, slot);
@@ -106,20 +107,20 @@ impl Flows {
         true
     }
 
-    /// A flow's number at a link of its path.
-    pub(crate) fn id(&self, slot: u32, hop: usize) -> Option<FlowId> {
+    /// A flow's number at a link of its way.
+    pub(in crate::network) fn id(&self, slot: u32, hop: usize) -> Option<FlowId> {
         self.flows.get(slot as usize)?.ids.get(hop).copied().flatten()
     }
 
     /// There is one more of a packet on its way, or one less.
-    pub(crate) fn count(&mut self, slot: u32, more: bool) {
+    pub(in crate::network) fn count(&mut self, slot: u32, more: bool) {
         if let Some(flow) = self.flows.get_mut(slot as usize) {
             flow.travels = if more { flow.travels + 1 } else { flow.travels.saturating_sub(1) };
         }
     }
 
-    /// What flows are that are not data: path, key, words.
-    pub(crate) fn media(&self) -> impl Iterator<Item = (usize, Key, String)> + '_ {
+    /// What flows are that are not data: way, key, words.
+    pub(in crate::network) fn media(&self) -> impl Iterator<Item = (usize, Key, String)> + '_ {
         let media = self.flows.iter().filter(|(_, flow)| flow.medium != Medium::Data);
         media.filter_map(|(_, flow)| Some((flow.at.0, flow.at.1?, flow.contents.carries())))
     }

@@ -1,0 +1,105 @@
+//! Packets of IP on their ways: what becomes of them at links.
+
+mod flows;
+mod key;
+mod report;
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use outflow_link::FlowId;
+use outflow_media::Time;
+
+pub use report::{LinkReport, Report, TrafficReport};
+
+pub(super) use flows::Flows;
+pub(super) use key::look;
+
+use super::wiring::{Leads, Wiring};
+
+/// A packet on its way.
+#[derive(Debug, Clone)]
+pub(super) struct PacketParcel {
+    pub(super) packet: Bytes,
+    pub(super) way: u16,
+    /// How many links it has behind it.
+    pub(super) hops: u16,
+    pub(super) flow: u32,
+}
+
+/// A packet that is at an end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrived {
+    /// The port of the end where it is (see [`World::ports`](super::World::ports)).
+    pub port: usize,
+    /// When it should be there.
+    pub at: Time,
+    /// All of it.
+    pub packet: Bytes,
+}
+
+/// Ways, and what becomes of packets there.
+#[derive(Debug)]
+pub(super) struct Packets {
+    pub(super) wiring: Wiring,
+    pub(super) flows: Flows,
+    /// What is at the end of a way.
+    pub(super) came: VecDeque<(usize, Bytes)>,
+    pub(super) arrived: Vec<Arrived>,
+    /// Packets on their way.
+    pub(super) held: usize,
+    pub(super) report: Report,
+}
+
+impl Packets {
+    pub(super) fn new(wiring: Wiring) -> Self {
+        Packets {
+            wiring,
+            flows: Flows::default(),
+            came: VecDeque::new(),
+            arrived: Vec::new(),
+            held: 0,
+            report: Report::default(),
+        }
+    }
+
+    /// A packet is on its way no more.
+    pub(super) fn gone(&mut self, parcel: &PacketParcel) {
+        self.held -= 1;
+        self.flows.count(parcel.flow, false);
+    }
+
+    pub(super) fn next(&self, parcel: &PacketParcel) -> Option<(usize, Option<FlowId>)> {
+        let hop = usize::from(parcel.hops);
+        let link = *self.wiring.ways[usize::from(parcel.way)].links.get(hop)?;
+        Some((link, self.flows.id(parcel.flow, hop)))
+    }
+
+    pub(super) fn copied(&mut self, parcel: &PacketParcel) {
+        self.held += 1;
+        self.flows.count(parcel.flow, true);
+    }
+
+    pub(super) fn delivered(&mut self, parcel: PacketParcel) {
+        self.gone(&parcel);
+        self.came.push_back((usize::from(parcel.way), parcel.packet));
+    }
+
+    /// What came of it so far, but for links, nodes and traffic.
+    pub(super) fn report(&self) -> Report {
+        let name = |port: Option<usize>| match port {
+            Some(port) => self.wiring.names[self.wiring.ports[port].place].as_str(),
+            None => "",
+        };
+        let media = self.flows.media().filter_map(|(way, key, carries)| {
+            let way = &self.wiring.ways[way];
+            let from = name(Some(way.from?));
+            let to = match way.leads {
+                Leads::Port(port) => format!(" > {}", name(Some(port))),
+                Leads::Segment(..) => String::new(),
+            };
+            Some(format!("{from}{to}: {} > {}: {carries}", key.source, key.destination))
+        });
+        Report { media: media.collect(), ..self.report.clone() }
+    }
+}
