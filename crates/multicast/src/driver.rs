@@ -17,7 +17,7 @@ use std::time::Instant;
 use outflow_kernel::thin::Filter;
 use outflow_media::Time;
 use outflow_packet::gmc::Described;
-use outflow_routing::membership::{Family, Level, Reason};
+use outflow_routing::membership::{Family, Level, Reason, Wants};
 use tokio::sync::mpsc;
 
 use self::out::Out;
@@ -36,7 +36,6 @@ use crate::querier::{Concerns, Querier};
 use crate::sys::{Listener, Received, Routing, Upcall, Vif};
 use crate::timing::Stopwatch;
 use crate::upstream::Upstream;
-use crate::wanted::Wanted;
 
 /// All state of the driver.
 #[derive(Debug)]
@@ -330,11 +329,11 @@ impl Driver {
     }
 
     /// What all interfaces below want of a group that is to come from elsewhere.
-    fn wanted(&self, group: IpAddr) -> Option<Wanted> {
+    fn wanted(&self, group: IpAddr) -> Option<Wants> {
         if self.relayed.get(&group) == Some(&Relayed::All) {
             return None;
         }
-        self.queriers.values().filter_map(|querier| querier.wanted(group)).reduce(Wanted::or)
+        self.queriers.values().filter_map(|querier| querier.wanted(group)).reduce(Wants::or)
     }
 
     pub(crate) fn snapshot(&mut self) -> Snapshot {

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use outflow_kernel::thin;
 use outflow_media::Prefix;
-use outflow_routing::membership::Level;
+use outflow_routing::membership::{Level, Wants};
 use tokio::sync::mpsc;
 
 use crate::forwarder::UserCounts;
 use crate::limits::EVENTS_MAX;
 use crate::timing::Timing;
-use crate::wanted::Wanted;
 
 /// The name of an interface.
 pub type Name = Arc<str>;
@@ -26,7 +25,7 @@ pub enum Event {
         /// The group.
         group: IpAddr,
         /// What of it.
-        wanted: Wanted,
+        wanted: Wants,
     },
     /// A group is no longer wanted on an interface.
     Gone {
@@ -174,7 +173,7 @@ pub struct InterfaceState {
     /// Whether it is this router.
     pub is_querier: bool,
     /// What is wanted there.
-    pub groups: Vec<(IpAddr, Wanted)>,
+    pub groups: Vec<(IpAddr, Wants)>,
     /// Groups, hosts and memberships that are remembered.
     pub usage: [usize; 3],
     /// Why messages had no effect, and how often, where any had none.

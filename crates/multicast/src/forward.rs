@@ -8,28 +8,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use outflow_media::Time;
+use outflow_routing::forwarding::Pair;
 use outflow_routing::membership::Level;
 
 use crate::limits::{FLOW_IDLE, FLOWS_MAX};
 use crate::ports::PortId;
 use crate::sys::{FlowCounts, Vifs};
-
-/// A source and its group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Pair {
-    pub(crate) group: IpAddr,
-    pub(crate) source: IpAddr,
-}
-
-impl Pair {
-    /// Source and group, if they are of IPv4.
-    pub(crate) const fn v4(self) -> Option<(Ipv4Addr, Ipv4Addr)> {
-        match (self.source, self.group) {
-            (IpAddr::V4(source), IpAddr::V4(group)) => Some((source, group)),
-            _ => None,
-        }
-    }
-}
 
 /// Where user space forwards packets, by the index of the interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -29,7 +29,6 @@ mod querier;
 pub mod sys;
 mod timing;
 mod upstream;
-mod wanted;
 
 pub use control::Multicast;
 pub use error::Error;
@@ -45,6 +44,6 @@ pub use interfaces::{Addresses, Interface, Warning};
 pub use neighbours::Neighbours;
 pub use options::Options;
 pub use outflow_kernel::thin::{Counts as FilterCounts, Filter, Version};
+pub use outflow_routing::membership::Wants;
 pub use querier::Downstream;
 pub use timing::Timing;
-pub use wanted::Wanted;

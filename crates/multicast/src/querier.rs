@@ -4,13 +4,12 @@ use std::net::IpAddr;
 
 use outflow_media::{Network, Time};
 use outflow_routing::membership;
-use outflow_routing::membership::{Family, Level, Router, RouterSettings};
+use outflow_routing::membership::{Family, Level, Router, RouterSettings, Wants};
 
 use crate::error::Error;
 use crate::event::{Event, InterfaceState, Name};
 use crate::interfaces::Interface;
 use crate::sys::Membership;
-use crate::wanted::Wanted;
 
 /// An interface with hosts, and how they are asked.
 #[derive(Debug, Clone)]
@@ -66,8 +65,8 @@ impl Querier {
         Some(match self.router.poll()? {
             membership::Event::GroupWanted { group, level } => {
                 // It is wanted still, as nothing happened since.
-                let wanted = self.router.wanted(group).map(Wanted::from);
-                let all = Wanted { mode: membership::Mode::Exclude, sources: Vec::new(), level };
+                let wanted = self.router.wanted(group).map(Wants::from);
+                let all = Wants { mode: membership::Mode::Exclude, sources: Vec::new(), level };
                 let wanted = wanted.unwrap_or(all);
                 (Event::Wanted { interface, group, wanted }, Concerns::Group(group))
             }
@@ -88,8 +87,8 @@ impl Querier {
     }
 
     /// What of a group this router is to bring here.
-    pub(crate) fn wanted(&self, group: IpAddr) -> Option<Wanted> {
-        self.router.wanted(group).filter(|_| self.router.is_querier()).map(Wanted::from)
+    pub(crate) fn wanted(&self, group: IpAddr) -> Option<Wants> {
+        self.router.wanted(group).filter(|_| self.router.is_querier()).map(Wants::from)
     }
 
     /// Whether the hosts that want a group, if any do, take packets that this machine itself sends to it.

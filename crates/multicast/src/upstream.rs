@@ -3,11 +3,10 @@
 use std::net::IpAddr;
 
 use outflow_media::Time;
-use outflow_routing::membership::{Host, HostSettings, Interest, Refused};
+use outflow_routing::membership::{Host, HostSettings, Interest, Refused, Wants};
 
 use crate::event::Name;
 use crate::interfaces::Interface;
-use crate::wanted::Wanted;
 
 /// The members' side of an interface.
 #[derive(Debug)]
@@ -24,12 +23,8 @@ impl Upstream {
     }
 
     /// Says what is wanted of a group by all interfaces below together.
-    pub(crate) fn set(&mut self, now: Time, group: IpAddr, wanted: Option<&Wanted>) -> Result<(), Refused> {
-        let wish = wanted.map_or(Interest::nothing(), |wanted| Interest {
-            mode: wanted.mode,
-            sources: &wanted.sources,
-            level: wanted.level,
-        });
+    pub(crate) fn set(&mut self, now: Time, group: IpAddr, wanted: Option<&Wants>) -> Result<(), Refused> {
+        let wish = wanted.map_or(Interest::nothing(), Interest::from);
         self.host.set(now, group, wish)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
-use outflow_multicast::{Event, OwnFlow, Relayed, Snapshot, Wanted};
+use outflow_multicast::{Event, OwnFlow, Relayed, Snapshot, Wants};
 use outflow_packet::Level;
 use outflow_routing::membership;
 
@@ -34,7 +34,7 @@ struct Below {
     address: IpAddr,
     /// Whether it is for this relay to serve: another router may.
     is_querier: bool,
-    groups: BTreeMap<IpAddr, Wanted>,
+    groups: BTreeMap<IpAddr, Wants>,
 }
 
 impl Below {
@@ -175,7 +175,7 @@ mod tests {
 
     fn wants(level: u8, mode: Mode, sources: &[Ipv4Addr]) -> Event {
         let level = membership::Level::new(level).expect("not zero");
-        let wanted = Wanted { mode, sources: sources.iter().copied().map(IpAddr::V4).collect(), level };
+        let wanted = Wants { mode, sources: sources.iter().copied().map(IpAddr::V4).collect(), level };
         Event::Wanted { interface: "eth1".into(), group: GROUP.into(), wanted }
     }
 

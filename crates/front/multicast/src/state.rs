@@ -263,7 +263,7 @@ impl MulticastInterface {
                 () => None,
             })
         };
-        let shown = |(group, wanted): &(IpAddr, outflow_multicast::Wanted)| MulticastGroup {
+        let shown = |(group, wanted): &(IpAddr, outflow_multicast::Wants)| MulticastGroup {
             group: group.to_string(),
             mode: match wanted.mode {
                 Mode::Include => "include",

@@ -4,11 +4,12 @@ use std::io;
 use std::net::IpAddr;
 
 use outflow_media::Time;
+use outflow_routing::forwarding::Pair;
 use outflow_routing::membership::Level;
 
 use super::Driver;
 use crate::event::{Event, Flow, Name};
-use crate::forward::{Entry, Pair, Relayed, Route, Use};
+use crate::forward::{Entry, Relayed, Route, Use};
 use crate::forwarder::Arrival;
 use crate::ports::PortId;
 use crate::sys::{FlowCounts, Routing, Upcall};

@@ -7,11 +7,12 @@ use outflow_media::{Prefix, Time};
 use outflow_routing::dvmrp;
 use outflow_routing::dvmrp::forwarding::Flow;
 use outflow_routing::dvmrp::{InterfaceId, Peer};
+use outflow_routing::forwarding::Pair;
 use outflow_routing::membership::Level;
 
 use super::Driver;
 use crate::event::{Event, Name, NeighbourState, Neighbourhood, RouteState};
-use crate::forward::{Pair, Relayed};
+use crate::forward::Relayed;
 use crate::ports::PortId;
 use crate::sys::Routing;
 

@@ -1,6 +1,6 @@
 //! What user space tells the driver, as the kernel does by upcalls.
 
-use crate::forward::Pair;
+use outflow_routing::forwarding::Pair;
 
 /// Packets came in that nothing was set for, or not by this interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,16 +13,15 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::eventfd::EventFd;
 use outflow_kernel::thin::Filter;
 use outflow_media::Time;
+use outflow_routing::forwarding::{Head, Output, Pair, Unfit, thin};
 use tokio::sync::mpsc;
 
 use super::arrival::Arrival;
 use super::counts::{Count, Counters};
 use super::filtered::{flow_id, take_over};
-use super::packet::{Head, Unfit, fragment, may_fragment};
+use super::packet::{Unmade, finish, fragment, may_fragment};
 use super::table::{Entry, Table, Verdict};
-use super::thinning::{Output, thin};
 use crate::clock::Clock;
-use crate::forward::Pair;
 use crate::sys::{Batch, Frame, READ_AT_ONCE, Sender, Tap};
 
 /// What the driver says.
@@ -221,35 +220,35 @@ impl Engine {
         let frames = std::mem::take(&mut self.batch.frames);
         for frame in &frames {
             if let Err(why) = self.forward(now, (interface, is_ours), frame) {
-                self.counters.add(why.into(), 1);
+                self.counters.add(why, 1);
             }
         }
         self.batch.frames = frames;
         self.flush();
     }
 
-    fn forward(&mut self, now: Time, from: (u32, bool), frame: &Frame) -> Result<(), Unfit> {
+    fn forward(&mut self, now: Time, from: (u32, bool), frame: &Frame) -> Result<(), Count> {
         let head = Head::parse(&self.batch.bytes[frame.start..frame.end])?;
         if !from.1 {
-            self.take_over(head.pair);
+            self.take_over(head.pair());
         }
         let Some(way) = self.decide(now, from, &head) else { return Ok(()) };
         let packet = &mut self.batch.bytes[frame.start..frame.end];
         Head::lower_ttl(packet);
-        let parts = head.finish(packet, frame.offload, &mut self.made)?;
+        let parts = finish(&head, packet, frame.offload, &mut self.made)?;
         match way {
             Next::Out(whole) if parts.is_empty() => {
-                self.plan(head.pair, &whole, false, frame.start..frame.start + head.total_bytes);
+                self.plan(head.pair(), &whole, false, frame.start..frame.start + head.total_bytes());
             }
             Next::Out(whole) => {
-                parts.into_iter().for_each(|part| self.plan(head.pair, &whole, true, part));
+                parts.into_iter().for_each(|part| self.plan(head.pair(), &whole, true, part));
             }
             Next::Wait if parts.is_empty() => {
-                let is_held = self.table.hold(head.pair, &packet[..head.total_bytes]);
+                let is_held = self.table.hold(head.pair(), &packet[..head.total_bytes()]);
                 self.counters.add(Count::Unresolved, usize::from(!is_held));
             }
             Next::Wait => {
-                let is_held = |part| self.table.hold(head.pair, &self.made[part]);
+                let is_held = |part| self.table.hold(head.pair(), &self.made[part]);
                 let held = parts.iter().cloned().map(is_held).filter(|is_held| *is_held).count();
                 self.counters.add(Count::Unresolved, parts.len() - held);
             }
@@ -259,22 +258,22 @@ impl Engine {
 
     /// Where a packet goes, if it goes anywhere.
     fn decide(&mut self, now: Time, from: (u32, bool), head: &Head) -> Option<Next> {
-        let verdict = self.table.judge(now, from, head.pair, head.total_bytes);
+        let verdict = self.table.judge(now, from, head.pair(), head.total_bytes());
         if verdict == Verdict::Leave {
             return None;
         }
         self.counters.add(Count::Packets, 1);
-        self.counters.add(Count::Bytes, head.total_bytes);
+        self.counters.add(Count::Bytes, head.total_bytes());
         match verdict {
             Verdict::Forward(whole) => Some(Next::Out(whole)),
-            Verdict::Wait { is_news } if !is_news || self.tell(from.0, head.pair) => Some(Next::Wait),
+            Verdict::Wait { is_news } if !is_news || self.tell(from.0, head.pair()) => Some(Next::Wait),
             Verdict::Wait { .. } | Verdict::Refuse => {
                 self.counters.add(Count::Unresolved, 1);
                 None
             }
             Verdict::Elsewhere { is_news } => {
                 self.counters.add(Count::Elsewhere, 1);
-                let _told_again_later = is_news && self.tell(from.0, head.pair);
+                let _told_again_later = is_news && self.tell(from.0, head.pair());
                 None
             }
             Verdict::Drop | Verdict::Leave => None,
@@ -362,8 +361,16 @@ impl From<Unfit> for Count {
         match why {
             Unfit::Malformed => Count::Malformed,
             Unfit::Ttl => Count::Ttl,
-            Unfit::TooLong => Count::TooLong,
-            Unfit::Merged => Count::Merged,
+        }
+    }
+}
+
+impl From<Unmade> for Count {
+    fn from(why: Unmade) -> Self {
+        match why {
+            Unmade::Malformed => Count::Malformed,
+            Unmade::TooLong => Count::TooLong,
+            Unmade::Merged => Count::Merged,
         }
     }
 }

@@ -8,9 +8,9 @@ use outflow_kernel::limits::WAYS_MAX;
 use outflow_kernel::thin::{Counts, Filter, FlowId, Seat, Version, Way};
 use outflow_packet::gmc::Ways;
 use outflow_packet::{Level, MaxLayer};
+use outflow_routing::forwarding::Pair;
 use outflow_routing::membership::Family;
 
-use crate::forward::Pair;
 use crate::sys::Ethernet;
 
 /// A way that has a place in a flow's table.

@@ -12,7 +12,6 @@ mod packet;
 mod table;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod thinning;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -25,6 +24,7 @@ use outflow_kernel::thin;
 use outflow_kernel::thin::{Filter, Seat};
 use outflow_packet::Level;
 use outflow_packet::gmc::Described;
+use outflow_routing::forwarding::Pair;
 use outflow_routing::membership;
 use outflow_routing::membership::Family;
 use tokio::sync::mpsc;
@@ -36,7 +36,7 @@ use self::engine::{Command, Engine};
 use self::filtered::{Filtered, Places};
 use self::table::{Entry, FlowCounter};
 use crate::clock::Clock;
-use crate::forward::{Outputs, Pair};
+use crate::forward::Outputs;
 use crate::limits::{ARRIVALS_MAX, FILTER_TRACKS_MAX, FLOWS_MAX};
 use crate::sys::{FlowCounts, Tap};
 

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use outflow_media::Time;
 use outflow_packet::Level;
 use outflow_packet::gmc::{Described, Ways};
+use outflow_routing::forwarding::Pair;
 
 use super::filtered::Places;
-use crate::forward::Pair;
 use crate::limits::{WAITING_MAX, WAITING_PACKETS_MAX, WAITING_PAIRS_MAX};
 use crate::sys::FlowCounts;
 

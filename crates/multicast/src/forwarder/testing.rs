@@ -1,9 +1,9 @@
 //! What user space makes of any packet, for a fuzzer. No I/O.
 
 use outflow_packet::gmc::Ways;
+use outflow_routing::forwarding::{Head, Output, Unfit, thin};
 
-use super::packet::{Head, Unfit, fragment};
-use super::thinning::{Output, thin};
+use super::packet::{finish, fragment};
 use crate::sys::Offload;
 
 /// What the kernel says beside a packet that it hands over, and how long a packet may be where it goes.
@@ -23,9 +23,9 @@ pub fn forwarded(packet: &mut [u8], beside: Beside, ways: &mut Ways) -> Vec<Vec<
     Head::lower_ttl(packet);
     let offload = Offload { checksum: beside.checksum, merged: beside.merged };
     let mut made = Vec::new();
-    let Ok(parts) = head.finish(packet, offload, &mut made) else { return Vec::new() };
+    let Ok(parts) = finish(&head, packet, offload, &mut made) else { return Vec::new() };
     let whole = match parts.is_empty() {
-        true => vec![packet[..head.total_bytes].to_vec()],
+        true => vec![packet[..head.total_bytes()].to_vec()],
         false => parts.into_iter().map(|part| made[part].to_vec()).collect(),
     };
     whole.iter().flat_map(|one| thinned(one, ways)).flat_map(|copy| short(copy, beside.mtu)).collect()
@@ -55,7 +55,7 @@ fn short(packet: Vec<u8>, mtu: usize) -> Vec<Vec<u8>> {
 /// Whether a router would take a packet, but for its hops.
 pub fn is_whole(packet: &[u8]) -> bool {
     match Head::parse(packet) {
-        Ok(head) => head.total_bytes == packet.len(),
+        Ok(head) => head.total_bytes() == packet.len(),
         Err(why) => why == Unfit::Ttl,
     }
 }

@@ -23,11 +23,13 @@ mod host;
 pub mod limits;
 pub mod packet;
 mod router;
+mod wants;
 
 pub use address::{Family, Link};
 pub use counters::{Counters, Reason};
 pub use host::{Host, HostSettings, Interest, Refused};
 pub use router::{Event, Router, RouterSettings, Wanted};
+pub use wants::Wants;
 
 pub use crate::{Level, Random};
 

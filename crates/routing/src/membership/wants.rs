@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 
-use outflow_routing::membership::{self, Level, Mode, limits::SOURCES_MAX};
+use super::limits::SOURCES_MAX;
+use super::{Interest, Level, Mode, Wanted};
 
-/// What is wanted of a group.
+/// What is wanted of a group, kept for longer than the router's [`Wanted`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Wants {
     /// Whether only some sources are wanted, or all but some.
     pub mode: Mode,
     /// These, in their order.
@@ -15,20 +16,29 @@ pub struct Wanted {
     pub level: Level,
 }
 
-impl From<membership::Wanted<'_>> for Wanted {
-    fn from(wanted: membership::Wanted<'_>) -> Self {
-        Wanted { mode: wanted.mode, sources: wanted.sources().collect(), level: wanted.level }
+impl From<Wanted<'_>> for Wants {
+    fn from(wanted: Wanted<'_>) -> Self {
+        Wants { mode: wanted.mode, sources: wanted.sources().collect(), level: wanted.level }
     }
 }
 
-impl Wanted {
+/// The same as a host's side is told it ([`Host::set`](super::Host::set)).
+impl<'a> From<&'a Wants> for Interest<'a> {
+    fn from(wants: &'a Wants) -> Self {
+        Interest { mode: wants.mode, sources: &wants.sources, level: wants.level }
+    }
+}
+
+impl Wants {
     /// Whether packets of a source are wanted.
     pub fn receives(&self, source: IpAddr) -> bool {
         self.sources.contains(&source) == (self.mode == Mode::Include)
     }
 
-    /// What is wanted if either is (RFC 3376 section 3.2): a list that is too long is of all sources.
-    pub(crate) fn or(self, other: Wanted) -> Wanted {
+    /// What is wanted if either is (RFC 3376 section 3.2), at the better level. More than [`SOURCES_MAX`] sources
+    /// become all sources.
+    #[must_use]
+    pub fn or(self, other: Wants) -> Wants {
         let level = self.level.min(other.level);
         let (mode, sources) = match (self.mode, other.mode) {
             (Mode::Include, Mode::Include) => {
@@ -48,9 +58,9 @@ impl Wanted {
             }
         };
         if sources.len() > SOURCES_MAX {
-            return Wanted { mode: Mode::Exclude, sources: Vec::new(), level };
+            return Wants { mode: Mode::Exclude, sources: Vec::new(), level };
         }
-        Wanted { mode, sources, level }
+        Wants { mode, sources, level }
     }
 }
 
@@ -63,9 +73,9 @@ fn keep(mut sources: Vec<IpAddr>, is_kept: impl Fn(&IpAddr) -> bool) -> Vec<IpAd
 mod tests {
     use super::*;
 
-    fn wanted(mode: Mode, sources: &[u8], level: u8) -> Wanted {
+    fn wanted(mode: Mode, sources: &[u8], level: u8) -> Wants {
         let sources = sources.iter().map(|last| IpAddr::from([10, 0, 0, *last])).collect();
-        Wanted { mode, sources, level: Level::new(level).expect("not zero") }
+        Wants { mode, sources, level: Level::new(level).expect("not zero") }
     }
 
     #[test]

@@ -1,26 +1,24 @@
-//! Packets that say what they are go only where they are wanted, with the numbers that they have there. No I/O.
+//! Packets that say what they are go only where they are wanted, with the numbers that they have there.
 
-use std::ops::Range;
+use core::ops::Range;
 
 use outflow_packet::gmc::{Sent, Ways};
 
-use super::packet::{datagram, renumber};
+use super::{datagram, renumber};
 
-/// A copy for an interface: of a packet as it is, or as it was made for that.
+/// A copy of a packet, for one of the [`Ways`] by its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Output {
+pub enum Output {
+    /// The packet as it is.
     AsItIs(u32),
+    /// What was made of it, at these bytes.
     Made(u32, Range<usize>),
 }
 
-/// Says where a packet goes. What has another number there, or another end, is made behind what is in `made`, once for
-/// all that have the same. Returns how many ways it does not go.
-pub(super) fn thin(
-    ways: &mut Ways,
-    packet: &[u8],
-    made: &mut Vec<u8>,
-    mut each: impl FnMut(Output),
-) -> usize {
+/// Says where a packet goes, whose TTL is lowered and that ends where its header says. What has another number there,
+/// or another end, is made behind what is in `made`, once for all that have the same. Returns how many ways it does not
+/// go.
+pub fn thin(ways: &mut Ways, packet: &[u8], made: &mut Vec<u8>, mut each: impl FnMut(Output)) -> usize {
     let (mut left_out, mut last) = (ways.len(), None::<(Sent, Range<usize>)>);
     let Some((port, rtp)) = datagram(packet) else {
         // What is in fragments, or is none of UDP, says nothing.
@@ -53,7 +51,7 @@ mod tests {
     use outflow_packet::gmc::Mark;
     use outflow_rtp::{PlainHeader, RtpHeader};
 
-    use super::super::packet::tests::{datagram_to, is_good};
+    use super::super::testing::{datagram_to, is_good};
     use super::*;
 
     fn level(number: u8) -> Level {
