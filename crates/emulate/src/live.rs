@@ -16,15 +16,14 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use outflow_media::Time;
-use outflow_sim::network::NetworkError;
+use outflow_rtp::sdp::MediaDescription;
+use outflow_sim::network::{Arrived, Network, NetworkError, On, PortPlace, Report, World};
+use outflow_socket::Tun;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use crate::emulation::{Arrived, Emulation};
 use crate::limits::{PACKET_BYTES_MAX, READ_AT_ONCE};
-use crate::network::Network;
-use crate::report::Report;
-use crate::space::{Space, addresses};
+use crate::space::{Behind, Space};
 
 /// The longest that it waits without looking whether it is to end.
 const LOOK_AFTER: Duration = Duration::from_millis(100);
@@ -79,12 +78,19 @@ fn failed(what: &str) -> impl Fn(io::Error) -> LiveError + '_ {
 
 /// A network in real time, with what runs at its ends.
 pub struct Live {
-    emulation: Emulation,
-    spaces: Vec<Space>,
+    world: World,
+    /// By the ports of ends, in order.
+    devices: Vec<Device>,
     programs: Vec<Running>,
     began: Instant,
     scratch: Vec<u8>,
     block: BytesMut,
+}
+
+/// A port of an end.
+struct Device {
+    port: usize,
+    tun: Tun,
 }
 
 /// A program that runs, or has ended.
@@ -96,30 +102,37 @@ struct Running {
 }
 
 impl Live {
-    /// Makes the ends and starts the programs.
+    /// Makes the ends and starts the programs. Session descriptions say what media that go through it may be.
     ///
     /// # Errors
     /// The network is none, or the system refuses something.
-    pub fn new(network: &Network, mut ends: Vec<End>) -> Result<Self, LiveError> {
-        network.ways()?;
-        let make = |end: &End| if end.is_here { Space::here() } else { Space::apart() };
+    pub fn new(
+        network: &Network,
+        described: &[MediaDescription],
+        mut ends: Vec<End>,
+    ) -> Result<Self, LiveError> {
+        let number = |tun: &Tun| tun.name.trim_start_matches(char::is_alphabetic).parse().ok();
+        let ports = World::new(network, described, 0)?.ports().to_vec();
+        let make = |end: &End| if end.is_here { Ok(Space::here()) } else { Space::apart() };
         let made: io::Result<Vec<Space>> = ends.iter().map(make).collect();
-        let spaces = made.map_err(failed("cannot make a network device"))?;
-        // Where the process is may be other such devices: the number of the network is that of ours.
-        let here = spaces.iter().zip(&ends).find(|(_, end)| end.is_here).map(|(space, _)| &space.tun.name);
-        let number = here.and_then(|name| name.trim_start_matches(char::is_alphabetic).parse().ok());
-        let own: Vec<[IpAddr; 2]> =
-            (1..=spaces.len()).map(|end| addresses(number.unwrap_or(0), end as u8)).collect();
-        for (at, space) in spaces.iter().enumerate() {
-            // With two ends, each is the other's neighbour; else each has all behind its device.
-            let other = if spaces.len() == 2 { 1 - at } else { at };
-            let pairs: Vec<_> = own[at].into_iter().zip(own[other]).collect();
-            space.set_up(&pairs).map_err(failed("cannot give a network device its address"))?;
+        let spaces = made.map_err(failed("cannot make a network namespace"))?;
+        let mut devices = Vec::new();
+        for (port, place) in ports.iter().enumerate().filter(|(_, place)| place.place < spaces.len()) {
+            let tun = spaces[place.place].device().map_err(failed("cannot make a network device"))?;
+            devices.push(Device { port, tun });
         }
-        let emulation = Emulation::new(network, &own.iter().map(|ips| ips.to_vec()).collect::<Vec<_>>())?;
+        // Where the process is may be other such devices: the number of the network is that of ours.
+        let here = devices.iter().find(|device| ends[ports[device.port].place].is_here);
+        let number = here.and_then(|device| number(&device.tun)).unwrap_or(0);
+        let world = World::new(network, described, number)?;
+        for Device { port, tun } in &devices {
+            let (place, behind) = (&world.ports()[*port], behind(world.ports(), *port, spaces.len()));
+            let set_up = spaces[place.place].set_up(tun, place.addresses, behind, place.number == 0);
+            set_up.map_err(failed("cannot give a network device its address"))?;
+        }
         let mut live = Live {
-            emulation,
-            spaces,
+            world,
+            devices,
             programs: Vec::new(),
             began: Instant::now(),
             scratch: vec![0; PACKET_BYTES_MAX],
@@ -127,12 +140,9 @@ impl Live {
         };
         for (at, end) in ends.iter_mut().enumerate() {
             let Some(program) = &mut end.program else { continue };
-            program.env("EMULATE_ADDRESS", own[at][0].to_string());
-            for (name, ips) in network.ends.keys().zip(&own) {
-                program.env(format!("EMULATE_{}", name.to_uppercase()), ips[0].to_string());
-            }
+            name_addresses(program, network, live.world.ports(), at);
             let name = program.get_program().to_string_lossy().into_owned();
-            let running = Running::start(&live.spaces[at], program);
+            let running = Running::start(&spaces[at], program);
             live.programs.push(running.map_err(failed(&format!("cannot start {name}")))?);
         }
         if live.programs.is_empty() {
@@ -152,15 +162,15 @@ impl Live {
         loop {
             self.wait().map_err(failed("cannot wait for packets"))?;
             self.pass();
-            for at in 0..self.spaces.len() {
+            for at in 0..self.devices.len() {
                 self.read(at);
             }
             self.pass();
             if self.have_ended() {
                 // What they have sent last still arrives.
                 let ended = *ended.get_or_insert_with(Instant::now);
-                if self.emulation.held() == 0 || ended.elapsed() > ARRIVES_WITHIN {
-                    return Ok(self.emulation.report());
+                if self.world.held() == 0 || ended.elapsed() > ARRIVES_WITHIN {
+                    return Ok(self.world.report());
                 }
             }
             let is_over = lasts.is_some_and(|lasts| self.began.elapsed() >= lasts);
@@ -186,9 +196,9 @@ impl Live {
     /// Waits for a packet, for the time of one that travels, or for the end of a program.
     fn wait(&mut self) -> io::Result<()> {
         let now = self.now();
-        let wait = self.emulation.next_at().map_or(LOOK_AFTER, |at| at.since(now).min(LOOK_AFTER));
+        let wait = self.world.next_at().map_or(LOOK_AFTER, |at| at.since(now).min(LOOK_AFTER));
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
-        let devices = self.spaces.iter().map(|space| space.tun.file.as_fd());
+        let devices = self.devices.iter().map(|device| device.tun.file.as_fd());
         let running = self.programs.iter().filter(|program| program.status.is_none());
         let all = devices.chain(running.map(|program| program.ends.as_fd()));
         let mut all: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
@@ -197,7 +207,7 @@ impl Live {
             Err(rustix::io::Errno::INTR) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        if all[self.spaces.len()..].iter().any(|end| !end.revents().is_empty()) {
+        if all[self.devices.len()..].iter().any(|end| !end.revents().is_empty()) {
             self.reap();
         }
         Ok(())
@@ -210,33 +220,66 @@ impl Live {
         }
     }
 
-    /// Takes what programs at an end have sent.
-    fn read(&mut self, end: usize) {
+    /// Takes what programs have sent by a device.
+    fn read(&mut self, at: usize) {
         for _ in 0..READ_AT_ONCE {
-            let Ok(bytes) = (&self.spaces[end].tun.file).read(&mut self.scratch) else { return };
+            let Device { port, tun } = &self.devices[at];
+            let port = *port;
+            let Ok(bytes) = (&tun.file).read(&mut self.scratch) else { return };
             if self.block.capacity() < bytes {
                 self.block = BytesMut::with_capacity(BLOCK);
             }
             self.block.extend_from_slice(&self.scratch[..bytes]);
             let (now, packet) = (self.now(), self.block.split().freeze());
-            self.emulation.handle(now, end, packet);
+            self.world.handle(now, port, packet);
         }
     }
 
     /// Gives ends what has come to them.
     fn pass(&mut self) {
-        self.emulation.advance(self.now());
-        let arrived: Vec<Arrived> = self.emulation.arrived().collect();
-        for Arrived { end, at, packet } in arrived {
-            let written = (&self.spaces[end].tun.file).write(&packet);
+        self.world.advance(self.now());
+        let arrived: Vec<Arrived> = self.world.arrived().collect();
+        for Arrived { port, at, packet } in arrived {
+            let Some(device) = self.devices.iter().find(|device| device.port == port) else { continue };
+            let written = (&device.tun.file).write(&packet);
             let behind = written.ok().map(|_| self.now().since(at));
-            self.emulation.tell(behind);
+            self.world.tell(behind);
         }
     }
 
     /// Whether all programs have ended.
     fn have_ended(&self) -> bool {
         self.programs.iter().all(|program| program.status.is_some())
+    }
+}
+
+/// What the device of a port leads to.
+fn behind(ports: &[PortPlace], port: usize, ends: usize) -> Behind {
+    match ports[port].on {
+        On::Segment(_) => Behind::Network,
+        // With two ends, each is the other's neighbour; else each has all behind its device.
+        On::Paths if ends == 2 => {
+            let other =
+                ports.iter().position(|other| other.on == On::Paths && other.place != ports[port].place);
+            Behind::Addresses(ports[other.unwrap_or(port)].addresses)
+        }
+        On::Paths => Behind::Addresses(ports[port].addresses),
+    }
+}
+
+/// Tells a program at an end its address and those of all others: of those that it shares a segment with, the ones
+/// there.
+fn name_addresses(program: &mut Command, network: &Network, ports: &[PortPlace], end: usize) {
+    let own: Vec<&PortPlace> = ports.iter().filter(|port| port.place == end).collect();
+    if let Some(first) = own.first() {
+        program.env("EMULATE_ADDRESS", first.addresses[0].to_string());
+    }
+    for (place, name) in network.ends.keys().chain(network.nodes.keys()).enumerate() {
+        let of = || ports.iter().filter(|port| port.place == place);
+        let near = of().find(|port| own.iter().any(|own| own.on == port.on));
+        if let Some(port) = near.or_else(|| of().next()) {
+            program.env(format!("EMULATE_{}", name.to_uppercase()), port.addresses[0].to_string());
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Ends: network namespaces with a device each.
+//! Ends: network namespaces with devices.
 //!
 //! A namespace has no name: it lasts as long as this value and the programs in it, so nothing is left behind, however
 //! the process ends.
@@ -11,7 +11,7 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::process::{Child, Command};
 
 use nix::sched::{CloneFlags, setns, unshare};
@@ -23,48 +23,73 @@ use crate::limits::DEVICE_QUEUE;
 /// What devices are called.
 const DEVICES: &str = "emulate%d";
 
+/// Bits that the addresses on a segment have in common, of IPv4 and of IPv6.
+const NETWORK_BITS: [u8; 2] = [24, 64];
+
 /// The loopback device is the first one of each namespace.
 const LOOPBACK: u32 = 1;
 
-/// An end: the namespace that the process was in when it began, or one of its own.
+/// Where an end is: the namespace that the process was in when it began, or one of its own.
 #[derive(Debug)]
 pub(crate) struct Space {
-    pub(crate) tun: Tun,
     /// If it has one of its own.
     namespace: Option<File>,
 }
 
+/// What a device leads to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Behind {
+    /// An end, by its addresses; or all there is, by the device's own.
+    Addresses([IpAddr; 2]),
+    /// A network that the device's addresses are of: 24 bits of IPv4, 64 of IPv6.
+    Network,
+}
+
 impl Space {
-    /// Makes a device where this thread is.
-    pub(crate) fn here() -> io::Result<Self> {
-        Ok(Space { tun: Tun::open(DEVICES)?, namespace: None })
+    /// That of this thread.
+    pub(crate) const fn here() -> Self {
+        Space { namespace: None }
     }
 
-    /// Makes a namespace with a device.
+    /// Makes a namespace.
     pub(crate) fn apart() -> io::Result<Self> {
         let make = || {
             unshare(CloneFlags::CLONE_NEWNET)?;
             let namespace = File::open("/proc/thread-self/ns/net")?;
             Setup::open()?.switch_on(LOOPBACK, None)?;
-            Ok(Space { tun: Tun::open(DEVICES)?, namespace: Some(namespace) })
+            Ok(Space { namespace: Some(namespace) })
         };
         in_a_thread(make)
     }
 
-    /// Gives the device its addresses, and switches it on. In a namespace of its own it leads everywhere.
-    pub(crate) fn set_up(&self, pairs: &[(IpAddr, IpAddr)]) -> io::Result<()> {
-        let ifindex = self.tun.ifindex;
+    /// Makes a device there.
+    pub(crate) fn device(&self) -> io::Result<Tun> {
+        self.within(|| Tun::open(DEVICES))
+    }
+
+    /// Gives a device its addresses, and switches it on. The first one of a namespace of its own leads everywhere.
+    pub(crate) fn set_up(
+        &self,
+        device: &Tun,
+        addresses: [IpAddr; 2],
+        behind: Behind,
+        is_first: bool,
+    ) -> io::Result<()> {
         self.within(|| {
             let mut setup = Setup::open()?;
-            setup.switch_on(ifindex, Some(DEVICE_QUEUE))?;
-            for pair in pairs {
-                // A machine may be without IPv6.
-                match setup.add_address(ifindex, *pair) {
-                    Err(_) if pair.0.is_ipv6() => continue,
+            setup.switch_on(device.ifindex, Some(DEVICE_QUEUE))?;
+            for (at, address) in addresses.into_iter().enumerate() {
+                let added = match behind {
+                    Behind::Addresses(others) => setup.add_address(device.ifindex, (address, others[at])),
+                    Behind::Network => setup.add_network(device.ifindex, address, NETWORK_BITS[at]),
+                };
+                match added {
+                    // A machine may be without IPv6.
+                    Err(_) if address.is_ipv6() => continue,
                     added => added?,
                 }
-                if self.namespace.is_some() {
-                    setup.lead_everywhere(ifindex, pair.0)?;
+                if self.namespace.is_some() && is_first {
+                    setup.lead_everywhere(device.ifindex, address)?;
                 }
             }
             Ok(())
@@ -91,10 +116,4 @@ fn in_a_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Resu
         let thread = std::thread::Builder::new().spawn_scoped(scope, work)?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
-}
-
-/// The addresses of an end: `10.213.NETWORK.END`, and `fd6f:7574:666c:NETWORK::END`.
-pub(crate) fn addresses(network: u8, end: u8) -> [IpAddr; 2] {
-    let six = [0xfd6f, 0x7574, 0x666c, u16::from(network), 0, 0, 0, u16::from(end)];
-    [Ipv4Addr::new(10, 213, network, end).into(), Ipv6Addr::from(six).into()]
 }

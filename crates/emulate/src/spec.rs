@@ -1,7 +1,7 @@
 //! A link in one line: `20 Mbit/s, 50 ms, loss 1 % bursts 30 ms`.
 
 use outflow_config::{BitRate, parse_duration};
-use outflow_sim::network::LinkModel;
+use outflow_sim::network::{EndModel, LinkModel, Network, PathModel};
 use toml::{Table, Value};
 
 /// How long a buffer holds at the link's rate if nothing is said ...
@@ -62,6 +62,22 @@ pub fn link(text: &str) -> Result<LinkModel, SpecError> {
         table.try_into().map_err(|error: toml::de::Error| whole(error.message().to_owned()))?;
     model.check().map_err(|must| whole(must.to_owned()))?;
     Ok(model)
+}
+
+/// A network of two ends with a link there and a link back.
+pub fn between(ends: [&str; 2], there: LinkModel, back: LinkModel, seed: u64) -> Network {
+    let path = |from: &str, to: &str, via: &str| PathModel {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        via: vec![via.to_owned()],
+    };
+    Network {
+        seed,
+        links: [("there".to_owned(), there), ("back".to_owned(), back)].into_iter().collect(),
+        ends: ends.map(|name| (name.to_owned(), EndModel::default())).into_iter().collect(),
+        paths: vec![path(ends[0], ends[1], "there"), path(ends[1], ends[0], "back")],
+        ..Network::default()
+    }
 }
 
 /// Reads a part; an error says what can be written.

@@ -3,8 +3,9 @@
 use core::time::Duration;
 
 use bytes::Bytes;
-use outflow_emulate::{Emulation, Network, link};
+use outflow_emulate::{between, link};
 use outflow_media::Time;
+use outflow_sim::network::{Network, World};
 
 /// The longest that is waited between two packets, in milliseconds.
 const APART_MS: u64 = 255;
@@ -16,7 +17,7 @@ pub(crate) fn emulate(data: &[u8]) {
     let (line, packets) = (String::from_utf8_lossy(&data[..end]), &data[end + 1..]);
     match link(&line) {
         Ok(model) => {
-            let network = Network::between(["a", "b"], model.clone(), model, 1);
+            let network = between(["a", "b"], model.clone(), model, 1);
             assert_eq!(played(&network, packets), played(&network, packets));
         }
         Err(error) => assert!(error.to_string().contains(": "), "it says what to do"),
@@ -24,7 +25,7 @@ pub(crate) fn emulate(data: &[u8]) {
 }
 
 fn played(network: &Network, mut rest: &[u8]) -> Vec<(usize, Time, Bytes)> {
-    let mut emulation = Emulation::new(network, &[Vec::new(), Vec::new()]).expect("it was checked");
+    let mut emulation = World::new(network, &[], 0).expect("it was checked");
     let (mut now, mut sent) = (Time::ZERO, 0_u64);
     while let [end, after, high, low, behind @ ..] = rest {
         let length = usize::from(u16::from_be_bytes([*high, *low])).min(behind.len());
@@ -37,7 +38,7 @@ fn played(network: &Network, mut rest: &[u8]) -> Vec<(usize, Time, Bytes)> {
     while let Some(at) = emulation.next_at() {
         emulation.advance(at);
     }
-    let arrived: Vec<_> = emulation.arrived().map(|one| (one.end, one.at, one.packet)).collect();
+    let arrived: Vec<_> = emulation.arrived().map(|one| (one.port, one.at, one.packet)).collect();
     let report = emulation.report();
     let of_links = report.links.iter().map(|(_, link)| link);
     let (gone, more) = of_links

@@ -45,9 +45,21 @@ impl Setup {
     /// # Errors
     /// As [`Self::switch_on`].
     pub fn add_address(&mut self, ifindex: u32, (here, there): (IpAddr, IpAddr)) -> io::Result<()> {
+        self.add(ifindex, (here, there), bits(there))
+    }
+
+    /// Gives a device an address of a network of this many bits, all of which the device leads to.
+    ///
+    /// # Errors
+    /// As [`Self::switch_on`].
+    pub fn add_network(&mut self, ifindex: u32, here: IpAddr, bits: u8) -> io::Result<()> {
+        self.add(ifindex, (here, here), bits)
+    }
+
+    fn add(&mut self, ifindex: u32, (here, there): (IpAddr, IpAddr), bits: u8) -> io::Result<()> {
         let mut message = AddressMessage::default();
         message.header.family = family(here);
-        message.header.prefix_len = bits(there);
+        message.header.prefix_len = bits;
         message.header.index = ifindex;
         // Nothing else is there that could have the address.
         let no_detection = AddressFlags::Nodad;

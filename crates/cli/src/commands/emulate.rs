@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use clap::Args;
 use outflow_emulate::live::{End, Live};
-use outflow_emulate::{Network, link};
+use outflow_emulate::{between, link};
 use outflow_file::read_text;
 use outflow_rtp::sdp;
 use outflow_serve::fail;
-use outflow_sim::network::{EndModel, LinkModel, Network as Scenario};
+use outflow_sim::network::{EndModel, LinkModel, Network};
 
 /// Bytes of a network or a session description. A longer one is refused.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
@@ -73,17 +73,18 @@ impl Emulate {
             None => self.between()?,
         };
         network.seed = self.seed.unwrap_or(network.seed);
+        let mut described = Vec::new();
         if let Some(file) = &self.sdp {
             let text = read_text(file, TEXT_BYTES_MAX).map_err(|error| error.to_string())?;
-            let described = sdp::parse(text.as_bytes());
-            network.described = described.map_err(|error| format!("{}: {error}", file.display()))?.media;
+            let read = sdp::parse(text.as_bytes());
+            described = read.map_err(|error| format!("{}: {error}", file.display()))?.media;
         }
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&stop))
                 .map_err(|error| format!("cannot wait for signals: {error}"))?;
         }
-        let mut live = Live::new(&network, ends).map_err(|error| error.to_string())?;
+        let mut live = Live::new(&network, &described, ends).map_err(|error| error.to_string())?;
         let report = live.run(&stop, lasts).map_err(|error| error.to_string())?;
         match self.json {
             true => eprintln!("{}", report.json()),
@@ -99,16 +100,16 @@ impl Emulate {
         let back = self.back.clone().unwrap_or_else(|| link.clone());
         let there = End { is_here: false, program: program(&self.command) };
         let ends = vec![End { is_here: true, program: None }, there];
-        Ok((Network::between(["here", "there"], link, back, 1), ends, None))
+        Ok((between(["here", "there"], link, back, 1), ends, None))
     }
 
     /// A network of a file.
     fn scenario(&self, file: &Path) -> Result<(Network, Vec<End>, Option<Duration>), String> {
         let text = read_text(file, TEXT_BYTES_MAX).map_err(|error| error.to_string())?;
-        let scenario = Scenario::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+        let network = Network::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
         let end = |end: &EndModel| End { is_here: false, program: program(&end.run) };
-        let ends = scenario.ends.values().map(end).collect();
-        Ok((Network::from(&scenario), ends, Some(scenario.duration)))
+        let (ends, lasts) = (network.ends.values().map(end).collect(), network.duration);
+        Ok((network, ends, Some(lasts)))
     }
 }
 

@@ -16,8 +16,8 @@ mod model;
 mod node;
 mod nodes;
 mod outcome;
-mod parcel;
 mod packets;
+mod parcel;
 mod paths;
 mod rng;
 mod segments;
@@ -35,12 +35,14 @@ pub use links::{Carrier, LinkEvent, Links, Travelling};
 pub use model::{
     BufferModel, Captures, Counting, LinkModel, Network, NetworkError, Scheduler, Size, TrafficModel,
 };
+pub use nodes::{Figures, HostModel, NodeModel, RouterModel, Want};
 pub use outcome::{Delays, FlowOutcome, NetworkOutcome, TrafficOutcome};
-pub use nodes::{Figures, NodeModel};
 pub use packets::{Arrived, LinkReport, Report, TrafficReport};
 pub use paths::{EndModel, PathModel};
 pub use segments::SegmentModel;
-pub use traffic::{CapturedModel, DataModel, Model, Offering, Only, PacketSize, Sizes, VideoModel};
+pub use traffic::{
+    CapturedModel, DataModel, LayeredModel, Model, Offering, Only, PacketSize, Sizes, VideoModel,
+};
 pub use wiring::{On, PortPlace};
 pub use world::{World, play};
 

@@ -424,7 +424,9 @@ impl TrafficModel {
         self.model.check()?;
         known(&self.via, links)?;
         if self.from.is_none() && self.via.is_empty() && self.to.is_none() {
-            return Err("needs via, the links that it goes through, or from, the node at which it begins".to_owned());
+            return Err(
+                "needs via, the links that it goes through, or from, the node at which it begins".to_owned()
+            );
         }
         if let Some(to) = self.to.as_ref().filter(|_| self.from.is_none()) {
             if !relays.contains_key(to) {

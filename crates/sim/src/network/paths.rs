@@ -49,7 +49,7 @@ pub(super) fn ways(network: &Network) -> Result<Vec<Path>, NetworkError> {
     let mut ways: Vec<Path> = Vec::new();
     for PathModel { from, to, via } in paths {
         let wrong = |why: String| NetworkError::Path { from: from.clone(), to: to.clone(), why };
-        let end = |name| {
+        let end = |name: &String| {
             let is_node = nodes.contains_key(name);
             let why = || match is_node {
                 true => format!("{name} is a node, and paths are of ends: join both by a segment"),

@@ -4,6 +4,8 @@
 //! [`Node::handle_traffic`], [`Node::handle_timeout`]); after that packets are taken from it
 //! ([`Node::poll_transmit`]) until there are none, and [`Node::next_timeout`] is asked again.
 
+mod model;
+mod multicast;
 mod udp;
 mod viewer;
 
@@ -15,6 +17,9 @@ use bytes::Bytes;
 use outflow_media::Time;
 
 use super::traffic::Emission;
+
+pub use model::NodeModel;
+pub use multicast::{HostModel, RouterModel, Want};
 
 /// Where a node is on a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -58,7 +58,7 @@ impl Viewer {
 
     /// A packet of RTP has come. One that came before, or comes too late, is counted and left out.
     pub(super) fn handle(&mut self, now: Time, packet: &[u8]) {
-        let Some(header) = RtpHeader::new_checked(packet) else { return };
+        let Ok(header) = RtpHeader::new_checked(packet) else { return };
         let ahead = self.next.map_or(0, |next| header.sequence().wrapping_sub(next));
         if ahead >= 1 << 15 {
             self.old += 1;
@@ -69,13 +69,18 @@ impl Viewer {
         self.packets += 1;
         self.bytes += packet.len() as u64;
         self.missing += u64::from(ahead);
-        let tag = self.parser.tag(0, packet).unwrap_or_default();
+        let mark = Mark::read(packet);
+        let tag = match mark {
+            Some(mark) => Tag { layer: mark.layer, first: mark.first, key: mark.opens_all, ..Tag::default() },
+            None => self.parser.tag(0, packet).unwrap_or_default(),
+        };
         if self.timestamp != Some(header.timestamp()) {
             self.begin(header.timestamp(), ahead == 0 && tag.first);
         }
         self.is_whole &= ahead == 0;
         self.is_unbroken &= ahead == 0;
-        self.take(packet, &tag);
+        self.layers = self.layers.max(tag.layer + 1);
+        self.is_key |= tag.key;
         if header.marker() {
             self.end();
         }
@@ -86,13 +91,6 @@ impl Viewer {
         self.end();
         self.timestamp = Some(timestamp);
         (self.is_whole, self.is_key, self.layers) = (is_whole, false, 0);
-    }
-
-    fn take(&mut self, packet: &[u8], tag: &Tag) {
-        let mark = Mark::read(packet);
-        let layer = mark.map_or(tag.layer, |mark| mark.layer);
-        self.layers = self.layers.max(layer + 1);
-        self.is_key |= tag.key;
     }
 
     fn end(&mut self) {
@@ -106,18 +104,30 @@ impl Viewer {
         self.layers_seen += u64::from(core::mem::take(&mut self.layers));
     }
 
+    /// It is not wanted for a while: what is left out until it goes on is not missing.
+    pub(super) fn pause(&mut self) {
+        self.end();
+        self.next = None;
+    }
+
     /// What came of it.
     pub(super) fn figures(&self, figures: &mut Figures) {
-        let share = |of: u64, all: u64| if all == 0 { 0.0 } else { of as f64 / all as f64 };
-        let joined = self.first.map(|first| first.since(self.joined).as_secs_f64() * 1e3);
-        figures.extend(joined.map(|ms| ("join_ms", ms)));
+        Viewer::figures_of(core::iter::once(self), figures);
+    }
+
+    /// What came of several together; `join_ms` is the longest.
+    pub(super) fn figures_of<'v>(all: impl Iterator<Item = &'v Viewer> + Clone, figures: &mut Figures) {
+        let sum = |of: fn(&Viewer) -> u64| all.clone().map(of).sum::<u64>() as f64;
+        let frames = sum(|viewer| viewer.frames);
+        let joined = all.clone().filter_map(|viewer| Some(viewer.first?.since(viewer.joined))).max();
+        figures.extend(joined.map(|joined| ("join_ms", joined.as_secs_f64() * 1e3)));
         figures.extend([
-            ("packets", self.packets as f64),
-            ("bytes", self.bytes as f64),
-            ("missing", self.missing as f64),
-            ("frames", self.frames as f64),
-            ("decodable_pct", 100.0 * share(self.decodable, self.frames)),
-            ("layers", share(self.layers_seen, self.frames)),
+            ("packets", sum(|viewer| viewer.packets)),
+            ("bytes", sum(|viewer| viewer.bytes)),
+            ("missing", sum(|viewer| viewer.missing)),
+            ("frames", frames),
+            ("decodable_pct", 100.0 * sum(|viewer| viewer.decodable) / frames.max(1.0)),
+            ("layers", sum(|viewer| viewer.layers_seen) / frames.max(1.0)),
         ]);
     }
 }

@@ -103,3 +103,6 @@ impl Packets {
         Report { media: media.collect(), ..self.report.clone() }
     }
 }
+
+#[cfg(test)]
+mod tests;

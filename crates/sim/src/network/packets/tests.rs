@@ -3,31 +3,35 @@ use core::time::Duration;
 use bytes::Bytes;
 use etherparse::PacketBuilder;
 use outflow_link::Policy;
-use outflow_sim::network::{EndModel, PathModel};
+use outflow_media::Time;
 
 use super::*;
-use crate::spec::link;
+use crate::network::{EndModel, Network, PathModel, World};
 
-fn ends() -> [Vec<IpAddr>; 2] {
-    [vec![IpAddr::from([10, 0, 0, 1])], vec![IpAddr::from([10, 0, 0, 2])]]
+/// Two ends, with such a link there, and back one that takes no time.
+fn network(there: &str) -> Network {
+    let text = format!(
+        "seed = 1\nduration = '1 s'\n[links.back]\n[links.there]\n{there}\n[ends.home]\n[ends.studio]\n\
+        [[paths]]\nfrom = 'home'\nto = 'studio'\nvia = ['there']\n\
+        [[paths]]\nfrom = 'studio'\nto = 'home'\nvia = ['back']\n"
+    );
+    Network::parse(&text).expect("valid")
 }
 
-fn emulation(there: &str) -> Emulation {
-    let network =
-        Network::between(["home", "studio"], link(there).expect(there), link("0 ms").expect("valid"), 1);
-    Emulation::new(&network, &ends()).expect("valid")
+fn emulation(there: &str) -> World {
+    World::new(&network(there), &[], 0).expect("valid")
 }
 
 /// A datagram with this payload, from home to the studio.
 fn datagram(port: u16, payload: &[u8]) -> Bytes {
     let mut packet = Vec::new();
-    let builder = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9).udp(port, 5000);
+    let builder = PacketBuilder::ipv4([10, 213, 0, 1], [10, 213, 0, 2], 9).udp(port, 5000);
     builder.write(&mut packet, payload).expect("it fits");
     packet.into()
 }
 
 /// Runs until nothing travels any more: what arrived, and when.
-fn played(emulation: &mut Emulation) -> Vec<Arrived> {
+fn played(emulation: &mut World) -> Vec<Arrived> {
     while let Some(at) = emulation.next_at() {
         emulation.advance(at);
     }
@@ -40,12 +44,12 @@ fn ms(ms: u64) -> Time {
 
 #[test]
 fn packets_take_the_rate_and_the_delay() {
-    let mut emulation = emulation("8 Mbit/s, 20 ms");
+    let mut emulation = emulation("rate = '8 Mbit/s'\nbuffer = '100 kB'\ndelay = '20 ms'");
     (0..3).for_each(|_| emulation.handle(ms(5), 0, datagram(1, &[1; 972])));
     let arrived = played(&mut emulation);
     let at: Vec<Time> = arrived.iter().map(|arrived| arrived.at).collect();
     assert_eq!(at, [ms(26), ms(27), ms(28)]);
-    assert!(arrived.iter().all(|arrived| arrived.end == 1 && arrived.packet == datagram(1, &[1; 972])));
+    assert!(arrived.iter().all(|arrived| arrived.port == 1 && arrived.packet == datagram(1, &[1; 972])));
     emulation.handle(ms(40), 1, datagram(1, &[2; 10]));
     assert_eq!(played(&mut emulation)[0].at, ms(40), "back it takes no time");
     let report = emulation.report();
@@ -55,7 +59,8 @@ fn packets_take_the_rate_and_the_delay() {
 
 #[test]
 fn what_does_not_fit_is_dropped_and_what_is_lost_is_counted() {
-    let mut emulation = emulation("8 Mbit/s, buffer 15 kB, loss 10 %");
+    let mut emulation =
+        emulation("rate = '8 Mbit/s'\nbuffer = '15 kB'\npolicy = 'shb'\nimpairments = { loss = '10 %' }");
     for at in 0..1000 {
         emulation.handle(Time::from_micros(at * 500), 0, datagram(1, &[1; 972]));
     }
@@ -71,13 +76,8 @@ fn what_does_not_fit_is_dropped_and_what_is_lost_is_counted() {
 #[test]
 fn the_same_seed_loses_the_same_packets() {
     let lost = |seed: u64| {
-        let network = Network::between(
-            ["a", "b"],
-            link("loss 20 %").expect("valid"),
-            link("0 ms").expect("valid"),
-            seed,
-        );
-        let mut emulation = Emulation::new(&network, &ends()).expect("valid");
+        let network = Network { seed, ..network("impairments = { loss = '20 %' }") };
+        let mut emulation = World::new(&network, &[], 0).expect("valid");
         (0..100_u8).for_each(|at| emulation.handle(ms(u64::from(at)), 0, datagram(1, &[at])));
         played(&mut emulation)
     };
@@ -89,13 +89,13 @@ fn the_same_seed_loses_the_same_packets() {
 #[test]
 fn media_are_found_out() {
     let clip = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../assets/demo.ts"));
-    let mut emulation = emulation("1 Mbit/s, policy elastic");
+    let mut emulation = emulation("rate = '1 Mbit/s'\nbuffer = '15 kB'\npolicy = 'elastic'");
     for (at, payload) in clip.chunks(1316).take(200).enumerate() {
         emulation.handle(ms(at as u64), 0, datagram(7, payload));
     }
     let report = emulation.report();
     assert_eq!(report.media.len(), 1, "{report:?}");
-    assert!(report.media[0].starts_with("home > studio: 10.0.0.1:7 > 10.0.0.2:5000: "), "{report:?}");
+    assert!(report.media[0].starts_with("home > studio: 10.213.0.1:7 > 10.213.0.2:5000: "), "{report:?}");
     assert!(report.media[0].contains("H.264"), "{report:?}");
 }
 
@@ -107,21 +107,20 @@ fn more_than_two_ends_are_reached_by_their_addresses() {
         paths: vec![path("a", "b"), path("a", "c"), path("b", "a")],
         ..Network::default()
     };
-    let addresses: Vec<_> = (1..4).map(|end| vec![IpAddr::from([10, 0, 0, end])]).collect();
-    let mut emulation = Emulation::new(&network, &addresses).expect("valid");
+    let mut emulation = World::new(&network, &[], 0).expect("valid");
     let to = |last: [u8; 4]| {
         let mut packet = Vec::new();
-        let builder = PacketBuilder::ipv4([10, 0, 0, 1], last, 9).udp(1, 1);
+        let builder = PacketBuilder::ipv4([10, 213, 0, 1], last, 9).udp(1, 1);
         builder.write(&mut packet, &[1]).expect("it fits");
         Bytes::from(packet)
     };
-    for destination in [[10, 0, 0, 3], [10, 0, 0, 9], [239, 1, 1, 1]] {
+    for destination in [[10, 213, 0, 3], [10, 213, 0, 9], [239, 1, 1, 1]] {
         emulation.handle(ms(1), 0, to(destination));
     }
-    emulation.handle(ms(1), 1, to([10, 0, 0, 9]));
-    emulation.handle(ms(1), 2, to([10, 0, 0, 1]));
+    emulation.handle(ms(1), 1, to([10, 213, 0, 9]));
+    emulation.handle(ms(1), 2, to([10, 213, 0, 1]));
     emulation.handle(ms(1), 0, Bytes::from_static(b"no packet"));
-    let ends: Vec<usize> = played(&mut emulation).iter().map(|arrived| arrived.end).collect();
+    let ends: Vec<usize> = played(&mut emulation).iter().map(|arrived| arrived.port).collect();
     assert_eq!(ends, [2, 1, 2, 0]);
     let report = emulation.report();
     assert_eq!((report.no_path, report.malformed), (2, 1));
@@ -129,14 +128,9 @@ fn more_than_two_ends_are_reached_by_their_addresses() {
 
 #[test]
 fn more_flows_than_there_is_room_for_go_on() {
-    let network = Network::between(
-        ["a", "b"],
-        link("1 Gbit/s, policy elastic").expect("valid"),
-        link("0 ms").expect("valid"),
-        1,
-    );
-    assert_eq!(network.links["there"].policy, Policy::Elastic);
-    let mut emulation = Emulation::new(&network, &ends()).expect("valid");
+    let there = "rate = '1 Gbit/s'\nbuffer = '12.5 MB'\npolicy = 'elastic'";
+    assert_eq!(network(there).links["there"].policy, Policy::Elastic);
+    let mut emulation = emulation(there);
     for port in 0..10_000_u16 {
         emulation.handle(Time::from_micros(u64::from(port) * 10), 0, datagram(port, &[1]));
     }

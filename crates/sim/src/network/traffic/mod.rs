@@ -2,6 +2,7 @@
 
 mod captured;
 mod data;
+mod layered;
 mod live;
 mod packet_size;
 mod source;
@@ -13,6 +14,7 @@ use serde::Deserialize;
 
 pub use captured::{CapturedModel, Only};
 pub use data::DataModel;
+pub use layered::LayeredModel;
 pub(super) use live::HEADERS;
 pub use packet_size::PacketSize;
 pub(super) use source::{Emission, Source};
@@ -32,6 +34,8 @@ pub enum Model {
     Capture(CapturedModel),
     /// H.264 in RTP, with its bytes: what relays take.
     H264(SourceModel),
+    /// Video of which each frame has all layers, in RTP that says them to routers.
+    Layered(LayeredModel),
 }
 
 impl Model {
@@ -41,7 +45,7 @@ impl Model {
             Model::Video(_) => Medium::Video,
             Model::Data(_) => Medium::Data,
             Model::Capture(model) if model.only == Only::Data => Medium::Data,
-            Model::Capture(_) | Model::H264(_) => Medium::Video,
+            Model::Capture(_) | Model::H264(_) | Model::Layered(_) => Medium::Video,
         }
     }
 
@@ -50,6 +54,7 @@ impl Model {
         match self {
             Model::Video(model) => model.check().map_err(str::to_owned),
             Model::Data(model) => model.check().map_err(str::to_owned),
+            Model::Layered(model) => model.check().map_err(str::to_owned),
             Model::Capture(_) => Ok(()),
             Model::H264(model) => match model.rules().into_iter().find(|(_, holds, _)| !holds) {
                 Some((key, _, must)) => Err(format!("{key} must be {must}")),
@@ -65,6 +70,7 @@ impl Model {
             Model::Data(model) => model.rate.0 as f64,
             Model::Capture(model) => model.mean_bps(),
             Model::H264(model) => model.mean_bps(),
+            Model::Layered(model) => model.rate.0 as f64,
         }
     }
 
@@ -75,6 +81,7 @@ impl Model {
             Model::Data(model) => vec![Box::new(data::Data::new(model, start, rng))],
             Model::Capture(model) => model.flows(start),
             Model::H264(model) => vec![Box::new(live::Live::new(model, start, rng))],
+            Model::Layered(model) => vec![Box::new(layered::Layered::new(model, start, rng))],
         }
     }
 }

@@ -49,8 +49,10 @@ impl World {
             };
             let seed = generator(network.seed, Draws::Node, number, 0).u64(..);
             let place = Place { seed, ports: &places, neighbour: &neighbour };
-            let node = model.node(self.now, &network.duration, &place);
-            let node = node.map_err(|why| model.refused(name, why))?;
+            let traffic = network.traffic_from(name).map(|(_, traffic)| traffic);
+            let node = model.node(self.now, traffic, &place);
+            let wrong = |must| NetworkError::Value { key: format!("nodes.{name}"), must };
+            let node = node.map_err(wrong)?;
             self.machines.push(Machine { node, ports, awaited: None });
             self.drain(number);
         }
