@@ -4,6 +4,7 @@
 //! [`Node::handle_traffic`], [`Node::handle_timeout`]); after that packets are taken from it
 //! ([`Node::poll_transmit`]) until there are none, and [`Node::next_timeout`] is asked again.
 
+mod poc;
 mod udp;
 mod viewer;
 
@@ -14,6 +15,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use outflow_media::Time;
 
+pub(super) use self::poc::{PocReceiver, PocSender};
+pub use self::poc::{PocReceiverModel, PocSenderModel};
 use super::traffic::Emission;
 
 /// Where a node is on a segment.
