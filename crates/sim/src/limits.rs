@@ -24,3 +24,8 @@ pub(crate) const CLOCK_STEP_SECONDS_MAX: u64 = 10;
 
 /// How long outages of a link last on average at least: each is drawn by itself.
 pub(crate) const OUTAGE_MIN: core::time::Duration = core::time::Duration::from_millis(1);
+
+/// For how long a packet is worth sending again: less than a round trip repairs nothing. The same as in
+/// configurations of relays. Beyond, the scenario is refused.
+pub(crate) const POC_LATENCY: core::ops::RangeInclusive<core::time::Duration> =
+    core::time::Duration::from_millis(1)..=core::time::Duration::from_secs(30);

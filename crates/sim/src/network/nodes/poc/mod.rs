@@ -1,9 +1,27 @@
 //! Ends of the partial-order transport: the state machines that relays run, in datagrams of UDP over IPv4.
 //!
-//! As live, the end that sends connects, and the one that receives agrees to what is asked for. Units are made
-//! as a relay makes those of a stream of RTP: a packet is a unit, with its channel in front, worth what its tag
-//! says. Nothing is encrypted, and no description goes first. Packets carry no marks of ECN: networks here set
-//! none.
+//! As live, the end that sends connects, and the one that receives agrees to what is asked for. Units are
+//! made as a relay makes those of a stream of RTP: a packet is a unit, with its channel in front, worth what
+//! its tag says. Nothing is encrypted, and no description goes first. Packets carry no marks of ECN, as
+//! networks here set none.
+//!
+//! | figure of the sender | |
+//! |---|---|
+//! | `connections` | how often it was connected |
+//! | `units`, `dropped` | packets that were taken, and those that found no connection or no room |
+//! | `bytes_sent` | of all that it sent, with headers of IP |
+//! | `repeated` | pieces of units that were to go again, with further copies of them; probes are not in it |
+//! | `given_up` | units that were not sent, or not sent again; some of them may have come |
+//! | `lost` | units that the receiver said that it has not had |
+//!
+//! | figure of the receiver | |
+//! |---|---|
+//! | `units`, `missed` | units that were delivered, and those that it went on without |
+//! | `delivered_pct` | the share of the former |
+//! | `bytes` | of packets that were delivered, without headers |
+//! | `refused` | connections that it did not agree to |
+//!
+//! If packets of RTP come, a receiver has the figures of a viewer, too.
 
 mod model;
 mod receiver;

@@ -1,6 +1,5 @@
 //! What scenarios say of both ends.
 
-use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use outflow_config::{BitRate, Written, out_of};
@@ -9,9 +8,7 @@ use outflow_poc::endpoint::Settings;
 use serde::Deserialize;
 
 use super::super::super::units::{maybe, maybe_duration};
-
-/// What a packet is worth sending again for: less than a round trip repairs nothing (as `[poc]` has it).
-const LATENCY: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(30);
+use crate::limits::POC_LATENCY;
 
 /// An end that sends traffic by the partial-order transport.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -19,8 +16,8 @@ const LATENCY: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::f
 pub struct PocSenderModel {
     /// The node that receives, on one of its segments.
     pub to: String,
-    /// How it is sent: a preset as `outflow poc` takes it. Packets are its units in turn. If not given, as relays
-    /// send media: in order, each for 500 ms, what decoding needs above all.
+    /// How it is sent: a preset as `outflow poc` takes it. Packets are its units in turn. If not given, as
+    /// relays send media: in order, each for 500 ms, what decoding needs above all.
     #[serde(default = "service")]
     pub service: String,
     /// For how long a packet is of use. If not given, for as long as the service says.
@@ -38,8 +35,8 @@ pub struct PocSenderModel {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PocReceiverModel {
-    /// How long anything may be sent again, at most. If not given, as long as the sender wants to, up to 30 s of
-    /// what is not reliable.
+    /// How long anything may be sent again, at most. If not given, as long as the sender wants to, up to 30 s
+    /// of what is not reliable.
     #[serde(default, deserialize_with = "maybe_duration")]
     pub latency: Option<Duration>,
 }
@@ -104,6 +101,6 @@ impl PocReceiverModel {
 }
 
 fn check_latency(latency: Option<Duration>) -> Result<(), String> {
-    let invalid = latency.and_then(|time| out_of(time, &LATENCY, |time| Written(*time).to_string()));
+    let invalid = latency.and_then(|time| out_of(time, &POC_LATENCY, |time| Written(*time).to_string()));
     invalid.map_or(Ok(()), |invalid| Err(format!("latency: {}; {}", invalid.what, invalid.help)))
 }

@@ -195,3 +195,31 @@ fn is_key(tag: &Tag) -> bool {
         Sort::Reference | Sort::Disposable | Sort::Enhancement | Sort::Stuffing => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use outflow_media::Kind;
+
+    use super::*;
+
+    #[test]
+    fn what_decoding_needs_is_sent_as_reliably_as_the_service_allows() {
+        let of = |kind, layer| worth(&Tag { kind, layer, ..Tag::default() }, None);
+        assert!(
+            [of(Kind::Header, 0), of(Kind::Intra, 0), of(Kind::Data, 0)].iter().all(|w| w.class.is_none())
+        );
+        for less in [of(Kind::Intra, 1), of(Kind::Predicted, 0), of(Kind::Bidirectional, 0)] {
+            assert_eq!(less.class, Some(Class::Partial));
+            assert!(less.rank < of(Kind::Intra, 0).rank);
+        }
+    }
+
+    #[test]
+    fn a_unit_is_the_channel_and_the_packet() {
+        let tag = Tag { track: 3, ..Tag::default() };
+        let payload = Some(Bytes::from_static(b"packet"));
+        assert_eq!(unit(&Emission { tag, bytes: 34, payload }), b"\x06packet"[..]);
+        assert_eq!(unit(&Emission { tag, bytes: 30, payload: None }), b"\x06\0\0"[..]);
+        assert_eq!(unit(&Emission { tag, bytes: 5, payload: None }), b"\x06"[..]);
+    }
+}
