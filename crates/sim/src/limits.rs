@@ -40,3 +40,8 @@ pub(crate) const PATHS_MAX: usize = 1024;
 
 /// Packets of IP that travel behind a link, and that wait at one. A further one is dropped, and counted (`full`).
 pub(crate) const HELD_MAX: usize = 200_000;
+
+/// For how long a packet is worth sending again: less than a round trip repairs nothing. The same as in
+/// configurations of relays. Beyond, the scenario is refused.
+pub(crate) const POC_LATENCY: core::ops::RangeInclusive<core::time::Duration> =
+    core::time::Duration::from_millis(1)..=core::time::Duration::from_secs(30);

@@ -6,6 +6,7 @@
 
 mod model;
 mod multicast;
+mod poc;
 mod udp;
 mod viewer;
 
@@ -20,6 +21,7 @@ use super::traffic::Emission;
 
 pub use model::NodeModel;
 pub use multicast::{HostModel, RouterModel, Want};
+pub use poc::{PocReceiverModel, PocSenderModel};
 
 /// Where a node is on a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

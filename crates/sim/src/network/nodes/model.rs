@@ -4,6 +4,7 @@ use outflow_media::Time;
 use serde::Deserialize;
 
 use super::multicast::{Host, HostModel, Router, RouterModel};
+use super::poc::{PocReceiver, PocReceiverModel, PocSender, PocSenderModel};
 use super::{Node, Place};
 use crate::network::model::{Network, NetworkError, TrafficModel};
 use crate::network::traffic::Model;
@@ -16,6 +17,10 @@ pub enum NodeModel {
     Router(RouterModel),
     /// A host: it receives groups, and traffic that begins there goes to one.
     Host(HostModel),
+    /// A sender of the partial-order transport: traffic that begins there goes to a receiver.
+    PocSender(PocSenderModel),
+    /// A receiver of it.
+    PocReceiver(PocReceiverModel),
 }
 
 impl NodeModel {
@@ -24,17 +29,20 @@ impl NodeModel {
         match self {
             NodeModel::Router(_) => "router",
             NodeModel::Host(_) => "host",
+            NodeModel::PocSender(_) => "poc-sender",
+            NodeModel::PocReceiver(_) => "poc-receiver",
         }
     }
 
     /// Kinds that traffic can begin at.
-    const SENDING: &[&str] = &["host"];
+    const SENDING: &[&str] = &["host", "poc-sender"];
 
     /// The node that it has to share a segment with, if there is one, and of which kind that is.
     const fn partner(&self) -> Option<(&String, &'static str)> {
         match self {
             NodeModel::Router(RouterModel { above: Some(above), .. }) => Some((above, "router")),
-            NodeModel::Router(_) | NodeModel::Host(_) => None,
+            NodeModel::PocSender(model) => Some((&model.to, "poc-receiver")),
+            NodeModel::Router(_) | NodeModel::Host(_) | NodeModel::PocReceiver(_) => None,
         }
     }
 
@@ -48,6 +56,8 @@ impl NodeModel {
         Ok(match self {
             NodeModel::Router(model) => Box::new(Router::new(now, model, place)?),
             NodeModel::Host(model) => Box::new(Host::new(now, model, traffic, place)?),
+            NodeModel::PocSender(model) => Box::new(PocSender::new(now, model, place)?),
+            NodeModel::PocReceiver(model) => Box::new(PocReceiver::new(now, model, place)?),
         })
     }
 }
@@ -103,8 +113,14 @@ impl Network {
                 wrong("via is of traffic that goes through links by itself: leave it out".to_owned())
             }
             Some(_) if traffic.flows != 1 => wrong("one flow begins at a node: write flows = 1".to_owned()),
-            Some(_) if !matches!(traffic.model, Model::H264(_) | Model::Layered(_)) => {
-                wrong("nodes send packets of RTP: write model = \"h264\" or \"layered\"".to_owned())
+            Some(NodeModel::PocSender(_)) if traffic.to.is_some() => {
+                wrong("a poc-sender has its receiver: leave out to of the traffic".to_owned())
+            }
+            Some(node)
+                if !matches!(node, NodeModel::PocSender(_))
+                    && !matches!(traffic.model, Model::H264(_) | Model::Layered(_)) =>
+            {
+                wrong("it sends packets of RTP: write model = \"h264\" or \"layered\"".to_owned())
             }
             Some(_) if self.traffic_from(from).is_some_and(|(first, _)| first != name) => {
                 wrong("other traffic begins there already: give each a node of its own".to_owned())
