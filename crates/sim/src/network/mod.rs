@@ -35,7 +35,7 @@ pub use links::{Carrier, LinkEvent, Links, Travelling};
 pub use model::{
     BufferModel, Captures, Counting, LinkModel, Network, NetworkError, Scheduler, Size, TrafficModel,
 };
-pub use nodes::{Figures, HostModel, NodeModel, RouterModel, Want};
+pub use nodes::{Figures, HostModel, NodeModel, PocReceiverModel, PocSenderModel, RouterModel, Want};
 pub use outcome::{Delays, FlowOutcome, NetworkOutcome, TrafficOutcome};
 pub use packets::{Arrived, LinkReport, Report, TrafficReport};
 pub use paths::{EndModel, PathModel};

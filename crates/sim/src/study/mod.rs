@@ -20,7 +20,7 @@
 //!
 //! [plot]
 //! x = "connections"
-//! y = "found"                            # or a figure of some traffic, as "video.goodput_pct"
+//! y = "found"                            # or a figure of some traffic, as "video.goodput_pct", or of a node or link
 //! ```
 //!
 //! Runs are spread over all cores. What comes out does not depend on how many there are: every run has its seed,
@@ -129,7 +129,9 @@ impl Study {
             )));
         }
         // Whatever is wrong is told before anything runs.
-        study.plot.iter().try_for_each(|plot| plot.check(&study.axes))?;
+        let tables = ["nodes", "links"].into_iter().filter_map(|key| study.base.get(key)?.as_table());
+        let others: Vec<String> = tables.flat_map(|table| table.keys().cloned()).collect();
+        study.plot.iter().try_for_each(|plot| plot.check(&study.axes, &others))?;
         let mut captures = Captures::default();
         (0..points).try_for_each(|point| study.check(point, &mut captures))?;
         study.captures = captures;

@@ -14,7 +14,8 @@ use crate::plot::{Panel, Spot};
 pub struct Plot {
     /// The sweep that goes from left to right; words stand side by side.
     pub x: String,
-    /// The figure that goes up: `found`, or that of some traffic, as `video.goodput_pct`.
+    /// The figure that goes up: `found`, or that of some traffic, as `video.goodput_pct`, or of a node or link, as
+    /// `home.missing`.
     pub y: String,
     /// Stands above it; nothing if it is not given.
     #[serde(default)]
@@ -24,14 +25,16 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// Checks that what it names is there.
-    pub(super) fn check(&self, axes: &[Axis]) -> Result<(), StudyError> {
+    /// Checks that what it names is there. Nodes and links have these names.
+    pub(super) fn check(&self, axes: &[Axis], others: &[String]) -> Result<(), StudyError> {
         if !axes.iter().any(|axis| axis.name == self.x) {
             let names: Vec<_> = axes.iter().map(|axis| axis.name.as_str()).collect();
             let what = format!("plot.x: there is no sweep '{}': possible are {}", self.x, names.join(", "));
             return Err(StudyError::Values(what));
         }
-        if !table::is_figure(&self.y) {
+        let is_of_other =
+            self.y.rsplit_once('.').is_some_and(|(name, _)| others.iter().any(|other| other == name));
+        if !is_of_other && !table::is_figure(&self.y) {
             let figures = table::figures();
             let what =
                 format!("plot.y: '{}' is no figure: write found, or TRAFFIC. and one of {figures}", self.y);

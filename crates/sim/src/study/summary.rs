@@ -17,6 +17,8 @@ pub struct Point {
     pub found: Option<u64>,
     /// By name; empty if no value is enough.
     pub traffic: BTreeMap<String, TrafficSummary>,
+    /// By name of a node or link: its figures.
+    pub figures: BTreeMap<String, BTreeMap<&'static str, Interval>>,
     /// Packets sent, that left links or were dropped, and that arrived, in all runs together.
     pub packet_events: u64,
 }
@@ -45,18 +47,48 @@ pub struct TrafficSummary {
 impl Point {
     pub(super) fn new(at: Vec<(String, Label)>, result: Option<(Option<u64>, Vec<NetworkOutcome>)>) -> Self {
         let Some((found, runs)) = result else {
-            return Point { at, found: None, traffic: BTreeMap::new(), packet_events: 0 };
+            return Point {
+                at,
+                found: None,
+                traffic: BTreeMap::new(),
+                figures: BTreeMap::new(),
+                packet_events: 0,
+            };
         };
         let names = runs.first().into_iter().flat_map(|run| run.traffic.keys());
         let of = |name: &String| runs.iter().filter_map(|run| run.traffic.get(name)).collect::<Vec<_>>();
         let traffic = names.map(|name| (name.clone(), TrafficSummary::new(&of(name)))).collect();
-        Point { at, found, traffic, packet_events: runs.iter().map(|run| run.packet_events).sum() }
+        let packet_events = runs.iter().map(|run| run.packet_events).sum();
+        Point { at, found, traffic, figures: figures(&runs), packet_events }
     }
 
     /// The value of that name.
     pub fn label(&self, name: &str) -> Option<&Label> {
         self.at.iter().find(|(known, _)| known == name).map(|(_, label)| label)
     }
+}
+
+/// The figures of all nodes, and of links if there are nodes. One that is missing in some runs, as there was nothing to
+/// say, is that of the others.
+fn figures(runs: &[NetworkOutcome]) -> BTreeMap<String, BTreeMap<&'static str, Interval>> {
+    let mut values: BTreeMap<(String, &'static str), Vec<f64>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| !run.nodes.is_empty()) {
+        let nodes =
+            run.nodes.iter().flat_map(|(name, of)| of.iter().map(move |(key, value)| (name, *key, *value)));
+        let links = run.links.iter().flat_map(|(name, link)| {
+            let dropped = link.drops.total() as f64;
+            let of = [("packets", link.packets as f64), ("bytes", link.bytes as f64), ("dropped", dropped)];
+            of.into_iter().chain([("lost", link.lost as f64)]).map(move |(key, value)| (name, key, value))
+        });
+        for (name, key, value) in nodes.chain(links) {
+            values.entry((name.clone(), key)).or_default().push(value);
+        }
+    }
+    let mut all: BTreeMap<String, BTreeMap<&'static str, Interval>> = BTreeMap::new();
+    for ((name, key), values) in values {
+        all.entry(name).or_default().insert(key, Interval::of(&values));
+    }
+    all
 }
 
 impl TrafficSummary {

@@ -1,5 +1,6 @@
 //! Results as CSV, as JSON, and as a table to read.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
@@ -31,6 +32,9 @@ pub(super) fn figure(point: &Point, name: &str) -> Option<(f64, f64)> {
         return point.found.map(|found| (found as f64, 0.0));
     }
     let (traffic, column) = name.rsplit_once('.')?;
+    if let Some(of) = point.figures.get(traffic).and_then(|of| of.get(column)) {
+        return Some((of.mean, of.ci95));
+    }
     let of = point.traffic.get(traffic)?;
     let value = |wanted: &str| COLUMNS.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value(of));
     let (what, unit) = column.rsplit_once('_')?;
@@ -54,6 +58,19 @@ fn traffic(points: &[Point]) -> Vec<&str> {
     most.into_iter().flat_map(|point| point.traffic.keys().map(String::as_str)).collect()
 }
 
+/// The names of all figures of nodes and links, in order: `home.missing`.
+fn others(points: &[Point]) -> Vec<(&str, &'static str)> {
+    let all = points.iter().flat_map(|point| &point.figures);
+    let mut names: Vec<_> = all.flat_map(|(name, of)| of.keys().map(|key| (name.as_str(), *key))).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn other(point: &Point, (name, key): (&str, &'static str)) -> Option<Interval> {
+    point.figures.get(name)?.get(key).copied()
+}
+
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
@@ -66,6 +83,8 @@ pub fn csv(points: &[Point]) -> String {
     let mut head: Vec<String> = axes.collect();
     head.push("found".to_owned());
     head.extend(names.iter().flat_map(|name| COLUMNS.map(|(column, _)| quoted(&format!("{name}.{column}")))));
+    let others = others(points);
+    head.extend(others.iter().map(|(name, key)| quoted(&format!("{name}.{key}"))));
     let mut out = head.join(",") + "\n";
     for point in points {
         let mut line: Vec<String> = point.at.iter().map(|(_, label)| quoted(&label.to_string())).collect();
@@ -75,6 +94,8 @@ pub fn csv(points: &[Point]) -> String {
             let field = |(_, value): &Column| of.map_or(String::new(), |of| rounded(value(of)).to_string());
             line.extend(COLUMNS.iter().map(field));
         }
+        let field = |of: Option<Interval>| of.map_or(String::new(), |of| rounded(of.mean).to_string());
+        line.extend(others.iter().map(|of| field(other(point, *of))));
         out.push_str(&(line.join(",") + "\n"));
     }
     out
@@ -97,9 +118,21 @@ pub fn json(points: &[Point]) -> Value {
         let at: Map<String, Value> = point.at.iter().map(|(name, of)| (name.clone(), label(of))).collect();
         let traffic: Map<String, Value> =
             point.traffic.iter().map(|(name, of)| (name.clone(), of_traffic(of))).collect();
-        json!({ "at": at, "found": point.found, "packet_events": point.packet_events, "traffic": traffic })
+        let figures: Map<String, Value> = point.figures.iter().map(of_figures).collect();
+        json!({
+            "at": at,
+            "found": point.found,
+            "packet_events": point.packet_events,
+            "traffic": traffic,
+            "figures": figures,
+        })
     };
     points.iter().map(point).collect()
+}
+
+fn of_figures((name, of): (&String, &BTreeMap<&'static str, Interval>)) -> (String, Value) {
+    let figures = of.iter().map(|(key, of)| ((*key).to_owned(), json!(rounded(of.mean))));
+    (name.clone(), Value::Object(figures.collect()))
 }
 
 fn of_traffic(of: &TrafficSummary) -> Value {
@@ -141,7 +174,21 @@ pub fn words(points: &[Point]) -> String {
         }
         rows.push(row);
     }
-    aligned(&rows)
+    aligned(&rows) + &words_of_others(points)
+}
+
+/// Of each node and link its figures, point by point in a column each.
+fn words_of_others(points: &[Point]) -> String {
+    let others = others(points);
+    if others.is_empty() {
+        return String::new();
+    }
+    let row = |of: &(&str, &'static str)| {
+        let cell = |of: Option<Interval>| of.map_or("–".to_owned(), |of| rounded(of.mean).to_string());
+        let values = points.iter().map(|point| cell(other(point, *of)));
+        core::iter::once(format!("{}.{}", of.0, of.1)).chain(values).collect()
+    };
+    String::from("\n") + &aligned(&others.iter().map(row).collect::<Vec<Vec<String>>>())
 }
 
 fn aligned(rows: &[Vec<String>]) -> String {
