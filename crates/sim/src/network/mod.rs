@@ -32,6 +32,7 @@ pub use links::{Carrier, LinkEvent, Links, Travelling};
 pub use model::{
     BufferModel, Captures, Counting, LinkModel, Network, NetworkError, Scheduler, Size, TrafficModel,
 };
+pub use nodes::{DirectoryModel, TreeRelayModel, WantModel};
 pub use outcome::{Delays, FlowOutcome, NetworkOutcome, TrafficOutcome};
 pub use paths::{EndModel, PathModel, Way, ways};
 pub use traffic::{CapturedModel, DataModel, Model, Offering, Only, PacketSize, Sizes, VideoModel};

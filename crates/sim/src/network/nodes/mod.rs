@@ -4,6 +4,7 @@
 //! [`Node::handle_traffic`], [`Node::handle_timeout`]); after that packets are taken from it
 //! ([`Node::poll_transmit`]) until there are none, and [`Node::next_timeout`] is asked again.
 
+mod tree;
 mod udp;
 mod viewer;
 
@@ -14,6 +15,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use outflow_media::Time;
 
+pub(super) use self::tree::{Directory, TreeRelay};
+pub use self::tree::{DirectoryModel, TreeRelayModel, WantModel};
+use self::viewer::Viewer;
 use super::traffic::Emission;
 
 /// Where a node is on a segment.

@@ -30,12 +30,8 @@ pub(super) fn payload(packet: &Bytes) -> Option<(SocketAddr, SocketAddr, Bytes)>
     let sliced = SlicedPacket::from_ip(packet).ok()?;
     let TransportSlice::Udp(udp) = sliced.transport? else { return None };
     let (from, to) = match sliced.net? {
-        NetSlice::Ipv4(ip) => {
-            (ip.header().source_addr().into(), ip.header().destination_addr().into())
-        }
-        NetSlice::Ipv6(ip) => {
-            (ip.header().source_addr().into(), ip.header().destination_addr().into())
-        }
+        NetSlice::Ipv4(ip) => (ip.header().source_addr().into(), ip.header().destination_addr().into()),
+        NetSlice::Ipv6(ip) => (ip.header().source_addr().into(), ip.header().destination_addr().into()),
         NetSlice::Arp(_) => return None,
     };
     let ports = (udp.source_port(), udp.destination_port());

@@ -58,7 +58,7 @@ impl Viewer {
 
     /// A packet of RTP has come. One that came before, or comes too late, is counted and left out.
     pub(super) fn handle(&mut self, now: Time, packet: &[u8]) {
-        let Some(header) = RtpHeader::new_checked(packet) else { return };
+        let Ok(header) = RtpHeader::new_checked(packet) else { return };
         let ahead = self.next.map_or(0, |next| header.sequence().wrapping_sub(next));
         if ahead >= 1 << 15 {
             self.old += 1;
