@@ -19,7 +19,8 @@
 //! # What differs from live relays
 //!
 //! - Live relays talk over a transport that repeats what is lost. Here a message that is lost is lost, and the tree has
-//!   to do without it.
+//!   to do without it: where one of ten is lost, relays find another parent every ten seconds or so, as two beats that are
+//!   lost one after the other are taken for a way that is broken.
 //! - A signalling connection is not made: a relay that does not answer is lost after as long as live.
 //! - Media is not repeated, as with `[tree] transport = "rtp"`; no reports of RTCP go.
 

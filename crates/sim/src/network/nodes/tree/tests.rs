@@ -46,6 +46,8 @@ struct Wire {
     nodes: Vec<Box<dyn Node>>,
     under_way: BTreeMap<(Time, u64), (usize, Bytes)>,
     sent: u64,
+    /// Packets of the stream among them.
+    media: u64,
     source: Source,
     rng: fastrand::Rng,
     /// Messages that are lost, in percent.
@@ -76,12 +78,13 @@ impl Wire {
         }
         let (source, rng) = (Source::new(model()), fastrand::Rng::with_seed(seed));
         let (now, under_way) = (Time::ZERO, BTreeMap::new());
-        Wire { now, nodes, under_way, sent: 0, source, rng, loss: 0, silent: None }
+        Wire { now, nodes, under_way, sent: 0, media: 0, source, rng, loss: 0, silent: None }
     }
 
     fn take(&mut self, from: usize) {
         while let Some((_, packet)) = self.nodes[from].poll_transmit(self.now) {
             let (_, to, _) = udp::payload(&packet).expect("a datagram");
+            self.media += u64::from(to.port() != CONTROL);
             let is_lost = to.port() == CONTROL && self.rng.u32(0..100) < self.loss;
             let to = (0..self.nodes.len()).find(|node| to.ip() == port(*node).v4).expect("a node");
             self.sent += 1;
@@ -166,16 +169,17 @@ fn all_get_the_stream_at_the_level_that_they_ask_for() {
 }
 
 #[test]
-fn messages_that_are_lost_do_no_harm() {
+fn the_stream_comes_though_messages_are_lost() {
     for seed in 1..=5 {
         let mut wire = Wire::new(&tree(8), seed);
         wire.loss = 10;
         wire.run(31_000);
         for (index, of) in wire.figures()[2..].iter().enumerate() {
             let expected = frames(index % 2 + 1, 30.0);
-            assert!((of["frames"] - expected).abs() < expected * 0.1, "{seed}: {expected}: {of:?}");
-            // Two beats that are lost one after the other are taken for a way that is broken.
-            assert!(of["decodable_pct"] > 90.0 && of["dark_ms"] < 3_000.0, "{seed}: {of:?}");
+            assert!((of["frames"] - expected).abs() < expected * 0.2, "{seed}: {expected}: {of:?}");
+            // Two beats that are lost one after the other are taken for a way that is broken, and a parent that did
+            // not hear of a better level gives it with the next message.
+            assert!(of["decodable_pct"] > 90.0 && of["dark_ms"] < 5_000.0, "{seed}: {of:?}");
         }
     }
 }
@@ -218,18 +222,39 @@ fn what_is_wanted_no_more_is_let_go_and_less_is_asked_for() {
     let mut wire = Wire::new(&[relay(""), relay(first)], 1);
     wire.run(4_000);
     assert_eq!(wire.figures()[2]["receivers"], 6.0);
-    wire.run(10_000);
-    let before = wire.sent;
     wire.run(20_000);
     assert_eq!((wire.figures()[1]["children"], wire.figures()[2]["receivers"]), (1.0, 1.0));
-    let media = wire.figures()[2]["frames"];
-    assert!((media - frames(2, 20.0) - frames(1, 4.0)).abs() < 10.0, "{media}");
-    let fewer = wire.sent - before;
-    wire.run(25_000);
-    let of = wire.figures();
+    let frames_came = wire.figures()[2]["frames"];
+    assert!((frames_came - frames(2, 20.0) - frames(1, 4.0)).abs() < 10.0, "{frames_came}");
+    wire.run(23_000);
+    let (media, of) = (wire.media, wire.figures());
     assert_eq!((of[1]["children"], of[2]["receivers"], of[2].get("depth")), (0.0, 0.0, None));
     assert_eq!((of[2]["dark_ms"], of[0]["entries"]), (0.0, 1.0));
-    assert!(fewer > 10, "{fewer}");
+    wire.run(30_000);
+    assert_eq!(wire.media, media, "it is let go");
+    let sent = wire.sent;
+    wire.run(32_000);
+    assert!(
+        wire.sent - sent < 5,
+        "relays that are of no use to each other do not talk: {}",
+        wire.sent - sent
+    );
+}
+
+#[test]
+fn levels_mean_the_same_however_many_relays_are_on_the_way() {
+    let mut models = vec![relay("children_max = 1")];
+    models.extend((0..4).map(|_| relay("children_max = 1\n[[wants]]\nlevel = 2")));
+    let mut wire = Wire::new(&models, 1);
+    wire.run(20_000);
+    let before = wire.figures();
+    wire.run(30_000);
+    let figures = wire.figures();
+    assert!(figures.iter().any(|of| of.get("depth") == Some(&4.0)), "{figures:?}");
+    for (before, after) in before.iter().zip(&figures).skip(2) {
+        let came = after["frames"] - before["frames"];
+        assert!((came - frames(2, 10.0)).abs() < 5.0, "{came}: {after:?}");
+    }
 }
 
 #[test]
