@@ -7,7 +7,6 @@
 )]
 
 use std::io::{self, Read, Write};
-use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;

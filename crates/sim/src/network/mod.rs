@@ -35,7 +35,10 @@ pub use links::{Carrier, LinkEvent, Links, Travelling};
 pub use model::{
     BufferModel, Captures, Counting, LinkModel, Network, NetworkError, Scheduler, Size, TrafficModel,
 };
-pub use nodes::{Figures, HostModel, NodeModel, PocReceiverModel, PocSenderModel, RouterModel, Want};
+pub use nodes::{
+    DirectoryModel, Figures, GroupWant, HostModel, NodeModel, PocReceiverModel, PocSenderModel, RouterModel,
+    TreeRelayModel, TreeWant,
+};
 pub use outcome::{Delays, FlowOutcome, NetworkOutcome, TrafficOutcome};
 pub use packets::{Arrived, LinkReport, Report, TrafficReport};
 pub use paths::{EndModel, PathModel};

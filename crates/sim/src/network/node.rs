@@ -88,6 +88,38 @@ impl Node {
         self.flows.insert(key, flow);
     }
 
+    /// A receiver leaves.
+    pub(super) fn leave(&mut self, now: Time, flow: u32) {
+        if let Some(key) = self.key(flow) {
+            self.flows.remove(&key);
+            self.stream.handle_leave(now, key);
+        }
+    }
+
+    /// A receiver takes another level; beyond the last one, that.
+    pub(super) fn set_level(&mut self, flow: u32, level: Level) {
+        let last = Level::new(self.layers()).unwrap_or(level);
+        if let Some(key) = self.key(flow) {
+            // There is such a level.
+            let _ = self.stream.set_level(key, level.min(last));
+        }
+    }
+
+    fn key(&self, flow: u32) -> Option<SinkKey> {
+        self.flows.iter().find(|(_, of)| **of == flow).map(|(key, _)| *key)
+    }
+
+    /// Other relays hand the stream on, and it has so many layers at its source; 0 if that is not known.
+    pub(super) fn set_relayed(&mut self, layers: u8) {
+        let options = StreamOptions { is_relayed: true, layers, ..*self.stream.options() };
+        self.stream.set_options(options);
+    }
+
+    /// How many layers the stream has at its source; 0 if that is not known.
+    pub(super) fn layers(&self) -> u8 {
+        self.stream.levels()
+    }
+
     /// A packet of its source arrives.
     pub(super) fn receive(&mut self, now: Time, payload: Bytes) {
         self.stream.handle_media(now, 0, payload.into());

@@ -15,18 +15,21 @@ const ANSWER: usize = 16;
 /// What the near ones of an answer are the nearest of.
 const SAMPLE: usize = 96;
 
+/// Which relay has which stream.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(crate) struct Directory {
     pub(super) is_there: bool,
     entries: BTreeMap<StreamId, BTreeMap<RelayId, (Offer, Time)>>,
 }
 
 impl Directory {
-    pub(super) const fn new() -> Self {
+    /// One that knows of nothing.
+    pub(crate) const fn new() -> Self {
         Directory { is_there: true, entries: BTreeMap::new() }
     }
 
-    pub(super) fn put(&mut self, now: Time, stream: StreamId, relay: RelayId, offer: Option<Offer>) {
+    /// A relay has a stream, or has it no more.
+    pub(crate) fn put(&mut self, now: Time, stream: StreamId, relay: RelayId, offer: Option<Offer>) {
         let entries = self.entries.entry(stream).or_default();
         match offer {
             Some(offer) => entries.insert(relay, (offer, now + ENTRY_LIFE)),
@@ -34,8 +37,13 @@ impl Directory {
         };
     }
 
+    /// How many entries are not too old.
+    pub(crate) fn len(&self, now: Time) -> usize {
+        self.entries.values().flat_map(BTreeMap::values).filter(|(_, until)| *until > now).count()
+    }
+
     /// Half of the answer are the nearest of a sample, half are any.
-    pub(super) fn answer(
+    pub(crate) fn answer(
         &mut self,
         now: Time,
         stream: StreamId,

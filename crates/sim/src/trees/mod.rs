@@ -35,5 +35,6 @@ mod timetable;
 
 pub use count::Traffic;
 pub use crowd::Crowd;
+pub(crate) use directory::Directory;
 pub use media::Dark;
 pub use network::{Network, Settings};

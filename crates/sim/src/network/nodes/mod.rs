@@ -7,6 +7,8 @@
 mod model;
 mod multicast;
 mod poc;
+mod reorder;
+mod tree;
 mod udp;
 mod viewer;
 
@@ -18,10 +20,12 @@ use bytes::Bytes;
 use outflow_media::Time;
 
 use super::traffic::Emission;
+use viewer::Viewer;
 
 pub use model::NodeModel;
-pub use multicast::{HostModel, RouterModel, Want};
+pub use multicast::{GroupWant, HostModel, RouterModel};
 pub use poc::{PocReceiverModel, PocSenderModel};
+pub use tree::{DirectoryModel, TreeRelayModel, TreeWant};
 
 /// Where a node is on a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::multicast::{Host, HostModel, Router, RouterModel};
 use super::poc::{PocReceiver, PocReceiverModel, PocSender, PocSenderModel};
+use super::tree::{Directory, DirectoryModel, TreeRelay, TreeRelayModel};
 use super::{Node, Place};
 use crate::network::model::{Network, NetworkError, TrafficModel};
 use crate::network::traffic::Model;
@@ -21,6 +22,10 @@ pub enum NodeModel {
     PocSender(PocSenderModel),
     /// A receiver of it.
     PocReceiver(PocReceiverModel),
+    /// A relay of a tree: traffic that begins there is the stream, which others take from it and from each other.
+    TreeRelay(TreeRelayModel),
+    /// The place where relays of a tree find each other.
+    TreeDirectory(DirectoryModel),
 }
 
 impl NodeModel {
@@ -31,18 +36,22 @@ impl NodeModel {
             NodeModel::Host(_) => "host",
             NodeModel::PocSender(_) => "poc-sender",
             NodeModel::PocReceiver(_) => "poc-receiver",
+            NodeModel::TreeRelay(_) => "tree-relay",
+            NodeModel::TreeDirectory(_) => "tree-directory",
         }
     }
 
     /// Kinds that traffic can begin at.
-    const SENDING: &[&str] = &["host", "poc-sender"];
+    const SENDING: &[&str] = &["host", "poc-sender", "tree-relay"];
 
     /// The node that it has to share a segment with, if there is one, and of which kind that is.
     const fn partner(&self) -> Option<(&String, &'static str)> {
         match self {
             NodeModel::Router(RouterModel { above: Some(above), .. }) => Some((above, "router")),
             NodeModel::PocSender(model) => Some((&model.to, "poc-receiver")),
+            NodeModel::TreeRelay(model) => Some((&model.directory, "tree-directory")),
             NodeModel::Router(_) | NodeModel::Host(_) | NodeModel::PocReceiver(_) => None,
+            NodeModel::TreeDirectory(_) => None,
         }
     }
 
@@ -58,6 +67,8 @@ impl NodeModel {
             NodeModel::Host(model) => Box::new(Host::new(now, model, traffic, place)?),
             NodeModel::PocSender(model) => Box::new(PocSender::new(now, model, place)?),
             NodeModel::PocReceiver(model) => Box::new(PocReceiver::new(now, model, place)?),
+            NodeModel::TreeRelay(model) => Box::new(TreeRelay::new(now, model, place)?),
+            NodeModel::TreeDirectory(model) => Box::new(Directory::new(now, model, place)?),
         })
     }
 }
@@ -113,14 +124,14 @@ impl Network {
                 wrong("via is of traffic that goes through links by itself: leave it out".to_owned())
             }
             Some(_) if traffic.flows != 1 => wrong("one flow begins at a node: write flows = 1".to_owned()),
-            Some(NodeModel::PocSender(_)) if traffic.to.is_some() => {
-                wrong("a poc-sender has its receiver: leave out to of the traffic".to_owned())
+            Some(NodeModel::PocSender(_) | NodeModel::TreeRelay(_)) if traffic.to.is_some() => {
+                wrong("to is of traffic that begins at a host: leave it out".to_owned())
             }
-            Some(node)
-                if !matches!(node, NodeModel::PocSender(_))
-                    && !matches!(traffic.model, Model::H264(_) | Model::Layered(_)) =>
-            {
-                wrong("it sends packets of RTP: write model = \"h264\" or \"layered\"".to_owned())
+            Some(NodeModel::TreeRelay(_)) if !matches!(traffic.model, Model::H264(_)) => {
+                wrong("relays read what packets hold: write model = \"h264\"".to_owned())
+            }
+            Some(NodeModel::Host(_)) if !matches!(traffic.model, Model::H264(_) | Model::Layered(_)) => {
+                wrong("a host sends packets of RTP: write model = \"h264\" or \"layered\"".to_owned())
             }
             Some(_) if self.traffic_from(from).is_some_and(|(first, _)| first != name) => {
                 wrong("other traffic begins there already: give each a node of its own".to_owned())

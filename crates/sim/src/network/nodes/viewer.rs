@@ -6,6 +6,7 @@ use outflow_packet::gmc::Mark;
 use outflow_rtp::RtpHeader;
 
 use super::Figures;
+use super::reorder::Reorder;
 
 /// Of one stream. What is missing is told by sequence numbers: those that go on are not, whatever was left out on the way.
 /// After a loss, frames that need others cannot be decoded until one comes that needs none.
@@ -14,8 +15,7 @@ pub(super) struct Viewer {
     parser: Parser,
     joined: Time,
     first: Option<Time>,
-    /// The sequence number that comes next.
-    next: Option<u16>,
+    order: Reorder<Vec<u8>>,
     timestamp: Option<u32>,
     /// Of the frame that is coming: it is whole so far, it needs no other one, layers of it.
     is_whole: bool,
@@ -26,7 +26,6 @@ pub(super) struct Viewer {
     packets: u64,
     bytes: u64,
     missing: u64,
-    old: u64,
     frames: u64,
     decodable: u64,
     /// Of all frames.
@@ -40,7 +39,7 @@ impl Viewer {
             parser: Parser::new(format),
             joined: now,
             first: None,
-            next: None,
+            order: Reorder::default(),
             timestamp: None,
             is_whole: false,
             is_key: false,
@@ -49,36 +48,40 @@ impl Viewer {
             packets: 0,
             bytes: 0,
             missing: 0,
-            old: 0,
             frames: 0,
             decodable: 0,
             layers_seen: 0,
         }
     }
 
-    /// A packet of RTP has come. One that came before, or comes too late, is counted and left out.
+    /// A packet of RTP has come. It waits for those before it, for a while. One that came before, or comes too late, is
+    /// left out.
     pub(super) fn handle(&mut self, now: Time, packet: &[u8]) {
         let Ok(header) = RtpHeader::new_checked(packet) else { return };
-        let ahead = self.next.map_or(0, |next| header.sequence().wrapping_sub(next));
-        if ahead >= 1 << 15 {
-            self.old += 1;
-            return;
-        }
         self.first.get_or_insert(now);
-        self.next = Some(header.sequence().wrapping_add(1));
+        self.order.put(now, header.sequence(), packet.to_vec());
+        while let Some((missing, packet)) = self.order.take(now) {
+            self.take(missing, &packet);
+        }
+    }
+
+    /// The next packet, and how many are missing in front of it.
+    fn take(&mut self, missing: u64, packet: &[u8]) {
+        let Ok(header) = RtpHeader::new_checked(packet) else { return };
         self.packets += 1;
         self.bytes += packet.len() as u64;
-        self.missing += u64::from(ahead);
+        self.missing += missing;
         let mark = Mark::read(packet);
         let tag = match mark {
             Some(mark) => Tag { layer: mark.layer, first: mark.first, key: mark.opens_all, ..Tag::default() },
             None => self.parser.tag(0, packet).unwrap_or_default(),
         };
+        // What is missing may be of the frame before, or of this one.
+        self.is_whole &= missing == 0;
+        self.is_unbroken &= missing == 0;
         if self.timestamp != Some(header.timestamp()) {
-            self.begin(header.timestamp(), ahead == 0 && tag.first);
+            self.begin(header.timestamp(), missing == 0 && tag.first);
         }
-        self.is_whole &= ahead == 0;
-        self.is_unbroken &= ahead == 0;
         self.layers = self.layers.max(tag.layer + 1);
         self.is_key |= tag.key;
         if header.marker() {
@@ -106,8 +109,11 @@ impl Viewer {
 
     /// It is not wanted for a while: what is left out until it goes on is not missing.
     pub(super) fn pause(&mut self) {
+        while let Some((missing, packet)) = self.order.take_any() {
+            self.take(missing, &packet);
+        }
         self.end();
-        self.next = None;
+        self.order = Reorder::default();
     }
 
     /// What came of it.
@@ -129,5 +135,52 @@ impl Viewer {
             ("decodable_pct", 100.0 * sum(|viewer| viewer.decodable) / frames.max(1.0)),
             ("layers", sum(|viewer| viewer.layers_seen) / frames.max(1.0)),
         ]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outflow_media::Track;
+
+    use super::*;
+    use crate::scenario::SourceModel;
+    use crate::source::Source;
+
+    /// Two seconds of packets: a key frame each second, in 9 packets with a parameter set, others in two.
+    fn packets() -> Vec<Vec<u8>> {
+        let model = SourceModel {
+            frames_per_second: 10,
+            gop_frames: 10,
+            key_frame_bytes: 8_000,
+            frame_bytes: 2_000,
+            size_spread: 0.0,
+            packet_bytes: 1_000,
+        };
+        let (mut source, mut rng) = (Source::new(model), fastrand::Rng::with_seed(1));
+        (0..20).flat_map(|_| source.frame(&mut rng)).map(|packet| packet.to_vec()).collect()
+    }
+
+    /// What comes of packets, a millisecond apart.
+    fn seen(packets: &[Vec<u8>]) -> Figures {
+        let mut viewer = Viewer::new(Time::ZERO, &Format::Rtp(vec![Track::h264()]));
+        for (packet, ms) in packets.iter().zip(5..) {
+            viewer.handle(Time::from_millis(ms), packet);
+        }
+        viewer.pause();
+        let mut figures = Figures::new();
+        viewer.figures(&mut figures);
+        figures
+    }
+
+    #[test]
+    fn what_comes_is_counted_and_what_is_missing_ends_decoding_until_a_key_frame() {
+        let mut packets = packets();
+        let all = seen(&packets);
+        assert_eq!((all["frames"], all["decodable_pct"], all["join_ms"]), (20.0, 100.0, 5.0), "{all:?}");
+        assert_eq!(all["missing"], 0.0);
+        // One of the second frame: nine cannot be decoded, and the second key frame can.
+        packets.remove(10);
+        let some = seen(&packets);
+        assert_eq!((some["missing"], some["frames"], some["decodable_pct"]), (1.0, 20.0, 55.0), "{some:?}");
     }
 }

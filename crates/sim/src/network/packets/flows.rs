@@ -55,7 +55,7 @@ impl Flows {
         self.looked_at -= usize::from(was_looked_at && !contents.is_looked_at());
         if contents.medium() != *medium {
             *medium = contents.medium();
-            // What waits goes on as it would have.
+            // What waits goes on as it would have, and what comes may overtake it.
             leave(links, &ways[way], ids);
             *ids = enter(links, &ways[way], *medium);
         }

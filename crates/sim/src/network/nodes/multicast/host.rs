@@ -26,13 +26,13 @@ const PORT: u16 = 5004;
 pub struct HostModel {
     /// The groups that it wants, each at times.
     #[serde(default)]
-    pub wants: Vec<Want>,
+    pub wants: Vec<GroupWant>,
 }
 
 /// A group that is wanted for a while.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Want {
+pub struct GroupWant {
     /// Of IPv4 or IPv6.
     pub group: IpAddr,
     /// 1 is the best.
@@ -141,9 +141,9 @@ impl Host {
 }
 
 /// What it wants, in the order of time. At the same moment what begins comes after what ends.
-fn plan(wants: &[Want]) -> Result<VecDeque<(Time, IpAddr, Option<Level>)>, String> {
+fn plan(wants: &[GroupWant]) -> Result<VecDeque<(Time, IpAddr, Option<Level>)>, String> {
     let mut plan = Vec::new();
-    for Want { group, level, at, until } in wants {
+    for GroupWant { group, level, at, until } in wants {
         if until.is_some_and(|until| until <= *at) {
             return Err("wants: until must be later than at".to_owned());
         }

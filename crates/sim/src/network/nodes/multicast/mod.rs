@@ -7,7 +7,7 @@ mod router;
 #[cfg(test)]
 mod tests;
 
-pub use host::{HostModel, Want};
+pub use host::{GroupWant, HostModel};
 pub use router::RouterModel;
 
 pub(super) use host::Host;
