@@ -112,6 +112,48 @@ fn programs_at_the_ends_of_a_network_reach_each_other() -> Result<()> {
     Ok(())
 }
 
+/// A relay that runs, as a router between a simulated router and simulated hosts: each is sent the level that it wants.
+#[test]
+fn a_real_router_forwards_between_simulated_ones() -> Result<()> {
+    let Some(near) = near("a_real_router_forwards_between_simulated_ones")? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let outflow = binary()?.display().to_string();
+    // Devices of an end are in the order of its segments' names.
+    let router = "[multicast]\nupstream = \"emulate0\"\ninterfaces = [\"emulate1\", \"emulate2\"]\n\
+                  query_interval = \"4 s\"\nquery_response = \"1 s\"\nsources = [\"10.214.0.0/16\"]\n";
+    std::fs::write(path("router.toml"), format!("{}{router}", listen()))?;
+    let runs = format!("{outflow} run {} & sleep 10; kill $!; wait $!", path("router.toml"));
+    let network = format!(
+        "seed = 1\nduration = '60 s'\n[links.loaded]\nrate = '10 Mbit/s'\nbuffer = '100 kB'\n\
+         [ends.router]\nrun = ['sh', '-c', '{runs}']\n\
+         [segments.above]\njoins = ['core', 'router']\nvia = ['loaded']\n\
+         [segments.left]\njoins = ['router', 'tv']\n[segments.right]\njoins = ['router', 'wall']\n\
+         [segments.studio]\njoins = ['camera', 'core']\n\
+         [nodes.camera]\nkind = 'host'\n[nodes.core]\nkind = 'router'\n\
+         [nodes.tv]\nkind = 'host'\nwants = [{{ group = '239.1.1.1', level = 3, at = '4 s' }}]\n\
+         [nodes.wall]\nkind = 'host'\nwants = [{{ group = '239.1.1.1', at = '5 s', until = '7 s' }}]\n\
+         [traffic.video]\nmodel = 'layered'\nlayers = 4\nrate = '800 kbit/s'\n\
+         from = 'camera'\nto = '239.1.1.1:5004'\n\
+         [traffic.other]\nmodel = 'data'\nvia = ['loaded']\n"
+    );
+    std::fs::write(path("network.toml"), network)?;
+    let emulate = Program::new(outflow).args(["emulate".into(), "--json".into(), path("network.toml")]);
+    let finished = emulate.within(&near).finish(PATIENCE)?;
+    let report = reported(&finished.stderr)?;
+    let of = |node: &str, figure: &str| report["nodes"][node][figure].as_f64().unwrap_or(-1.0);
+    // Levels 3 and 1 of four layers.
+    for (node, layers, frames) in [("tv", 2.0, 100.0), ("wall", 4.0, 25.0)] {
+        let whole = (of(node, "layers"), of(node, "missing"), of(node, "decodable_pct"));
+        ensure!(whole == (layers, 0.0, 100.0) && of(node, "frames") >= frames, "{node}: {report}");
+    }
+    ensure!(
+        report["traffic"]["other"]["goodput_pct"] == 100.0,
+        "traffic of the file is there, too: {report}"
+    );
+    Ok(())
+}
+
 #[test]
 fn it_ends_with_its_program_when_it_is_told_to() -> Result<()> {
     let Some(near) = near("it_ends_with_its_program_when_it_is_told_to")? else { return Ok(()) };
