@@ -5,7 +5,8 @@
 //! what arrives at 1.2 times the link's rate; the delay's error is how far packets are from the time at which a link
 //! of that rate and delay should deliver them, which follows from when they were sent; the loss is compared in
 //! standard deviations of what chance allows. A transport stream goes through three links in virtual time
-//! (`outflow sim`) and live: how far the goodputs are apart. In the end core time a packet: of the emulator, without
+//! (`outflow sim`) and live, and three files with simulated nodes run both ways: how far the goodputs are apart (of the
+//! latter, the shares of frames that can be decoded). In the end core time a packet: of the emulator, without
 //! a rate or a delay, and of the kernel that forwards between two veths.
 
 mod core_time;
@@ -45,6 +46,9 @@ fn lab(options: &Options) -> Result<Value> {
     let mut apart: f64 = 0.0;
     for scenario in virtual_time::SCENARIOS {
         apart = apart.max(virtual_time::apart(scenario)?);
+    }
+    for nodes in virtual_time::NODES {
+        apart = apart.max(virtual_time::nodes_apart(nodes)?);
     }
     let (emulated, forwarded) = core_time::measure(if options.quick { 1 } else { 5 })?;
     Ok(json!({

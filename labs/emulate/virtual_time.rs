@@ -1,4 +1,4 @@
-//! A transport stream through a link, in virtual time and live.
+//! A transport stream through a link, in virtual time and live; and files with simulated nodes, which run both ways.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use outflow_labs::figures::progress;
+use outflow_labs::process::Program;
+use outflow_labs::relay::binary;
+use outflow_labs::scene::PATIENCE;
 use outflow_media::Time;
 use outflow_sim::capture::{Capture, CapturedPacket};
 use outflow_sim::network::{Counting, Network, account, play};
@@ -33,6 +36,74 @@ pub(crate) const SCENARIOS: [Scenario; 3] = [
     },
     Scenario { line: "20 ms, loss 2 %", table: "delay = '20 ms'\nimpairments = { loss = '2 %' }" },
 ];
+
+/// A file, and the figure of a node in it that is compared: the ends of the partial-order transport over a path that
+/// loses some; routers of multicast and a host at the second of four levels; relays of a tree.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Nodes {
+    name: &'static str,
+    text: &'static str,
+    node: &'static str,
+}
+
+/// Each runs for ten seconds, in which nothing runs at its end.
+pub(crate) const NODES: [Nodes; 3] = [
+    Nodes {
+        name: "transport",
+        text: "[links.there]\nrate = '20 Mbit/s'\nbuffer = '250 kB'\ndelay = '40 ms'\n\
+               impairments = { loss = '2 %' }\n[links.back]\ndelay = '40 ms'\n\
+               [segments.path]\njoins = ['studio', 'viewer']\n\
+               from = { studio = ['there'], viewer = ['back'] }\n\
+               [nodes.studio]\nkind = 'poc-sender'\nto = 'viewer'\nlatency = '120 ms'\n\
+               [nodes.viewer]\nkind = 'poc-receiver'\n",
+        node: "viewer",
+    },
+    Nodes {
+        name: "multicast",
+        text: "[links.narrow]\nrate = '3 Mbit/s'\nbuffer = '20 kB'\npolicy = 'shb'\n\
+               [segments.a]\njoins = ['studio', 'core']\n[segments.b]\njoins = ['core', 'edge']\n\
+               via = ['narrow']\n[segments.c]\njoins = ['edge', 'viewer']\n\
+               [nodes.studio]\nkind = 'host'\n[nodes.core]\nkind = 'router'\n\
+               [nodes.edge]\nkind = 'router'\nabove = 'core'\n\
+               [nodes.viewer]\nkind = 'host'\nwants = [{ group = '239.1.1.1', level = 2 }]\n",
+        node: "viewer",
+    },
+    Nodes {
+        name: "tree",
+        text: "[links.up]\nrate = '6 Mbit/s'\nbuffer = '100 kB'\n\
+               [segments.net]\njoins = ['studio', 'near', 'viewer', 'book']\nfrom = { near = ['up'] }\n\
+               [nodes.book]\nkind = 'tree-directory'\n\
+               [nodes.studio]\nkind = 'tree-relay'\ndirectory = 'book'\nchildren_max = 1\n\
+               [nodes.near]\nkind = 'tree-relay'\ndirectory = 'book'\nwants = [{ at = '1 s' }]\n\
+               [nodes.viewer]\nkind = 'tree-relay'\ndirectory = 'book'\nwants = [{ at = '2 s' }]\n",
+        node: "viewer",
+    },
+];
+
+/// H.264 of 3 Mbit/s; video of four layers and 4 Mbit/s to a group.
+const H264: &str = "model = 'h264'\nframes_per_second = 25\ngop_frames = 25\nkey_frame_bytes = 60000\n\
+                    frame_bytes = 13000\nsize_spread = 0.3\npacket_bytes = 1200\n";
+const LAYERED: &str = "model = 'layered'\nlayers = 4\nrate = '4 Mbit/s'\nto = '239.1.1.1:5004'\n";
+
+/// How far the shares of frames that can be decoded are apart, in percent of all frames.
+pub(crate) fn nodes_apart(nodes: Nodes) -> Result<f64> {
+    let traffic = if nodes.name == "multicast" { LAYERED } else { H264 };
+    let text = format!(
+        "seed = 1\nduration = '10 s'\n[ends.clock]\nrun = ['sleep', '10']\n{}\
+         [traffic.video]\nfrom = 'studio'\n{traffic}",
+        nodes.text
+    );
+    let expected = play(&Network::parse(&text)?)?.nodes[nodes.node]["decodable_pct"];
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), &text)?;
+    let arguments = ["emulate".to_owned(), "--json".to_owned(), file.path().display().to_string()];
+    let finished = Program::new(binary()?.display().to_string()).args(arguments).finish(PATIENCE)?;
+    let report = finished.stderr.lines().last().context("nothing is reported")?;
+    let report: serde_json::Value = serde_json::from_str(report)?;
+    let live = report["nodes"][nodes.node]["decodable_pct"].as_f64().with_context(|| report.to_string())?;
+    progress(format!("{}: {expected:.2} % of frames in virtual time, {live:.2} % live", nodes.name));
+    Ok((expected - live).abs())
+}
 
 /// The clip that is sent.
 const CLIP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/demo.ts");
