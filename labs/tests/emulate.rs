@@ -142,10 +142,11 @@ fn a_real_router_forwards_between_simulated_ones() -> Result<()> {
     let finished = emulate.within(&near).finish(PATIENCE)?;
     let report = reported(&finished.stderr)?;
     let of = |node: &str, figure: &str| report["nodes"][node][figure].as_f64().unwrap_or(-1.0);
-    // Levels 3 and 1 of four layers.
+    // Levels 3 and 1 of four layers; before the better one has come, there are frames as they were on the way.
     for (node, layers, frames) in [("tv", 2.0, 100.0), ("wall", 4.0, 25.0)] {
-        let whole = (of(node, "layers"), of(node, "missing"), of(node, "decodable_pct"));
-        ensure!(whole == (layers, 0.0, 100.0) && of(node, "frames") >= frames, "{node}: {report}");
+        let whole = (of(node, "missing"), of(node, "decodable_pct"));
+        ensure!(whole == (0.0, 100.0) && of(node, "frames") >= frames, "{node}: {report}");
+        ensure!((layers - 0.2..=layers).contains(&of(node, "layers")), "{node}: {report}");
     }
     ensure!(
         report["traffic"]["other"]["goodput_pct"] == 100.0,
