@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use outflow_sim::study::{Interval, Point};
+use outflow_study::{Interval, Point};
 
 use crate::plan::{Experiment, videos_of};
 use crate::statements::{self, Statement};

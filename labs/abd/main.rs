@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Parser;
 use outflow_labs::figures::{conclude, progress, rounded};
-use outflow_sim::plot::{Panel, Spot, svg};
-use outflow_sim::study::Point;
+use outflow_study::Point;
+use outflow_study::plot::{Panel, Spot, svg};
 use serde_json::{Value, json};
 
 use figures::{FIGURES, Figure, Series};

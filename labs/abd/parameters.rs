@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use outflow_sim::study::set;
+use outflow_study::set;
 use toml::{Table, Value};
 
 /// A parameter.
@@ -141,7 +141,7 @@ mod tests {
                     Parameters::default().with(&format!("{}={value}", parameter.name)).expect("known");
                 let mut study: Table = crate::plan::SCENARIO.parse().expect("it is shipped");
                 parameters.put(&mut study).expect("it fits");
-                outflow_sim::study::Study::from_table(study).expect("it is one");
+                outflow_study::Study::from_table(study).expect("it is one");
             }
         }
         assert!(Parameters::default().with("offering=often").is_err());

@@ -1,7 +1,7 @@
 //! The paper's experiments as studies: what varies, what is sought.
 
 use anyhow::Result;
-use outflow_sim::study::{Study, set};
+use outflow_study::{Study, set};
 use toml::{Table, Value};
 
 use crate::parameters::Parameters;

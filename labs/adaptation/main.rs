@@ -20,7 +20,7 @@ use outflow_adapt::{Gradient, Paper, Policy};
 use outflow_labs::figures::{Options, progress, run_lab};
 use outflow_labs::net::Paths;
 use outflow_labs::programs::missing;
-use outflow_sim::plot::{Panel, svg};
+use outflow_study::plot::{Panel, svg};
 use serde_json::{Map, Value, json};
 
 use scene::{Client, NARROW_RATE, Plan, Run, run};

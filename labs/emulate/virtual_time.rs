@@ -54,7 +54,7 @@ pub(crate) const NODES: [Nodes; 3] = [
                impairments = { loss = '2 %' }\n[links.back]\ndelay = '40 ms'\n\
                [segments.path]\njoins = ['studio', 'viewer']\n\
                from = { studio = ['there'], viewer = ['back'] }\n\
-               [nodes.studio]\nkind = 'poc-sender'\nto = 'viewer'\nlatency = '120 ms'\n\
+               [nodes.studio]\nkind = 'poc-sender'\nto = 'viewer'\nlatency = '200 ms'\n\
                [nodes.viewer]\nkind = 'poc-receiver'\n",
         node: "viewer",
     },
@@ -89,7 +89,7 @@ const LAYERED: &str = "model = 'layered'\nlayers = 4\nrate = '4 Mbit/s'\nto = '2
 pub(crate) fn nodes_apart(nodes: Nodes) -> Result<f64> {
     let traffic = if nodes.name == "multicast" { LAYERED } else { H264 };
     let text = format!(
-        "seed = 1\nduration = '10 s'\n[ends.clock]\nrun = ['sleep', '10']\n{}\
+        "seed = 1\nduration = '10 s'\n[ends.clock]\nrun = ['sleep', '9.5']\n{}\
          [traffic.video]\nfrom = 'studio'\n{traffic}",
         nodes.text
     );

@@ -13,7 +13,7 @@ use outflow_labs::bench::{Bench, Contender, Ends, Setup};
 use outflow_labs::drain::Hook;
 use outflow_labs::figures::{Options, progress, quantile, rounded, run_lab};
 use outflow_labs::media::Pulses;
-use outflow_sim::plot::{Panel, Spot, svg};
+use outflow_study::plot::{Panel, Spot, svg};
 use serde_json::{Map, Value, json};
 
 const SINKS: usize = 800;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use outflow_labs::figures::progress;
-use outflow_sim::plot::{Panel, Spot, svg};
+use outflow_study::plot::{Panel, Spot, svg};
 
 use crate::pictures::{Decoded, side_by_side};
 use crate::score::{Score, WARM_UP};

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use anyhow::{Context, Result};
 use outflow_labs::figures::{progress, rounded};
 use outflow_link::Policy;
-use outflow_sim::study::{Interval, Point, Study, set};
+use outflow_study::{Interval, Point, Study, set};
 use toml::{Table, Value};
 
 const SCENARIO: &str = include_str!("../../crates/sim/scenarios/abd.toml");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use outflow_sim::plot::{Panel, Spot, svg, svg_by_decades};
+use outflow_study::plot::{Panel, Spot, svg, svg_by_decades};
 use serde_json::Value;
 
 use super::phases::Played;

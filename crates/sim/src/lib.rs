@@ -9,12 +9,10 @@ pub mod capture;
 mod limits;
 pub mod network;
 mod outcome;
-pub mod plot;
 mod receiver;
 mod scenario;
 mod services;
 mod source;
-pub mod study;
 pub mod trees;
 mod world;
 

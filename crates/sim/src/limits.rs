@@ -6,12 +6,6 @@ pub(crate) const SECONDS_MAX: u64 = 1_000_000;
 /// Flows of a network. With more, the scenario is refused.
 pub(crate) const FLOWS_MAX: usize = 1_000_000;
 
-/// Runs of a point of a study. With more, the study is refused.
-pub(crate) const REPLICATIONS_MAX: u64 = 100_000;
-
-/// Points of a study. With more, the study is refused.
-pub(crate) const POINTS_MAX: usize = 100_000;
-
 /// Bytes of a capture, all of which is kept in memory while it is read. A larger one is refused.
 pub(crate) const CAPTURE_BYTES_MAX: usize = 2 << 30;
 

@@ -9,6 +9,7 @@
 //! not change what chance brings to another, so policies are compared over the same packets.
 
 mod account;
+mod check;
 mod impair;
 mod ledger;
 mod links;
@@ -30,11 +31,10 @@ mod world;
 mod tests;
 
 pub use account::account;
+pub use check::Captures;
 pub use impair::{Bursts, Impairments, Outages, Reordering};
 pub use links::{Carrier, LinkEvent, Links, Travelling};
-pub use model::{
-    BufferModel, Captures, Counting, LinkModel, Network, NetworkError, Scheduler, Size, TrafficModel,
-};
+pub use model::{BufferModel, Counting, LinkModel, Network, NetworkError, Scheduler, Size, TrafficModel};
 pub use nodes::{
     DirectoryModel, Figures, GroupWant, HostModel, NodeModel, PocReceiverModel, PocSenderModel, RouterModel,
     TreeRelayModel, TreeWant,
@@ -51,4 +51,4 @@ pub use world::{World, play};
 
 pub use crate::agenda::Agenda;
 
-pub(crate) use units::quantity;
+pub use units::quantity;

@@ -1,26 +1,19 @@
 //! What is simulated, as data.
 
-#![allow(clippy::disallowed_methods, reason = "a session description is read where a capture is")]
-
 use core::time::Duration;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use outflow_config::{BitRate, ByteSize, Weight};
 use outflow_link::{Link, LinkOptions, Medium, Policy, Scheduling, Unit};
-use outflow_packet::Level;
 use serde::{Deserialize, Deserializer};
 
 use super::impair::Impairments;
 use super::nodes::NodeModel;
 use super::paths::{EndModel, PathModel};
 use super::segments::SegmentModel;
-use super::traffic::{CapturedModel, Model};
+use super::traffic::Model;
 use super::units::{duration, maybe, maybe_duration, maybe_weight, named, quantity, weight};
-use crate::capture::Capture;
-use crate::limits::{FLOWS_MAX, OUTAGE_MIN, SECONDS_MAX};
+use crate::limits::OUTAGE_MIN;
 
 /// A network and what goes through it.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -325,140 +318,5 @@ impl LinkModel {
             }
         }
         Ok(Some(link))
-    }
-}
-
-/// Captures that were read, by file and session description.
-#[derive(Debug, Clone, Default)]
-pub struct Captures(BTreeMap<(PathBuf, Option<PathBuf>), Arc<Capture>>);
-
-impl Captures {
-    /// Reads what a model sends, unless that was done before.
-    fn read(&mut self, model: &CapturedModel) -> Result<&Capture, String> {
-        match self.0.entry((model.file.clone(), model.sdp.clone())) {
-            Entry::Occupied(known) => Ok(known.into_mut()),
-            Entry::Vacant(place) => {
-                let sdp = model.sdp.as_ref().map(|file| {
-                    std::fs::read_to_string(file)
-                        .map_err(|error| format!("cannot read {}: {error}", file.display()))
-                });
-                let capture = Capture::open_with(&model.file, sdp.transpose()?.as_deref());
-                Ok(place.insert(Arc::new(capture.map_err(|error| error.to_string())?)))
-            }
-        }
-    }
-}
-
-impl Network {
-    /// Reads a network, and the captures that it names.
-    ///
-    /// # Errors
-    /// It is not TOML, has unknown or missing keys, values that make no sense, or names a file that cannot be
-    /// read.
-    pub fn parse(text: &str) -> Result<Self, NetworkError> {
-        let read: Network = toml::from_str(text).map_err(|error| NetworkError::Syntax(error.to_string()))?;
-        read.checked(&mut Captures::default())
-    }
-
-    /// The network of a table. Captures are read once.
-    ///
-    /// # Errors
-    /// The same.
-    pub fn from_table(table: toml::Table, captures: &mut Captures) -> Result<Self, NetworkError> {
-        let read = table.try_into().map_err(|error: toml::de::Error| NetworkError::Syntax(error.to_string()));
-        let network: Network = read?;
-        network.checked(captures)
-    }
-
-    fn checked(mut self, captures: &mut Captures) -> Result<Self, NetworkError> {
-        let wrong =
-            |key: &str, must: &str| Err(NetworkError::Value { key: key.to_owned(), must: must.to_owned() });
-        if self.duration.is_zero() || self.duration > Duration::from_secs(SECONDS_MAX) {
-            return wrong("duration", "must be above 0, and at most a million seconds");
-        }
-        if self.warm_up >= self.duration {
-            return wrong("warm_up", "must be shorter than the duration");
-        }
-        for (name, link) in &self.links {
-            if let Err(must) = link.check() {
-                return wrong(&format!("links.{name}"), must);
-            }
-        }
-        let (mut flows, links, relays) = (0_usize, &self.links, &self.relays);
-        for (name, traffic) in &mut self.traffic {
-            if let Err(must) = traffic.check(links, relays, captures) {
-                return wrong(&format!("traffic.{name}"), &must);
-            }
-            flows = flows.saturating_add(traffic.flows);
-        }
-        self.check_nodes()?;
-        for (name, receiver) in &self.receivers {
-            if let Err(must) = receiver.check(links, &self.traffic) {
-                return wrong(&format!("receivers.{name}"), &must);
-            }
-            flows = flows.saturating_add(receiver.count);
-        }
-        if flows > FLOWS_MAX {
-            return wrong("traffic", &format!("has more than {FLOWS_MAX} flows"));
-        }
-        // Whatever cannot be joined is told before anything runs.
-        super::world::World::new(&self, &[], 0)?;
-        Ok(self)
-    }
-}
-
-/// Whether all links of a way are there.
-fn known(via: &[String], links: &BTreeMap<String, LinkModel>) -> Result<(), String> {
-    let Some(unknown) = via.iter().find(|link| !links.contains_key(*link)) else { return Ok(()) };
-    let links: Vec<_> = links.keys().map(String::as_str).collect();
-    Err(format!("there is no link '{unknown}': possible are {}", links.join(", ")))
-}
-
-impl TrafficModel {
-    fn check(
-        &mut self,
-        links: &BTreeMap<String, LinkModel>,
-        relays: &BTreeMap<String, RelayNode>,
-        captures: &mut Captures,
-    ) -> Result<(), String> {
-        self.model.check()?;
-        known(&self.via, links)?;
-        if self.from.is_none() && self.via.is_empty() && self.to.is_none() {
-            return Err(
-                "needs via, the links that it goes through, or from, the node at which it begins".to_owned()
-            );
-        }
-        if let Some(to) = self.to.as_ref().filter(|_| self.from.is_none()) {
-            if !relays.contains_key(to) {
-                let relays: Vec<_> = relays.keys().map(String::as_str).collect();
-                return Err(format!("there is no relay '{to}': possible are {}", relays.join(", ")));
-            }
-            if !matches!(self.model, Model::H264(_)) {
-                return Err("relays read what packets hold: write model = \"h264\"".to_owned());
-            }
-        }
-        if let Model::Capture(model) = &mut self.model {
-            let capture = captures.read(model)?;
-            model.take(capture);
-        }
-        Ok(())
-    }
-}
-
-impl ReceiverModel {
-    fn check(
-        &self,
-        links: &BTreeMap<String, LinkModel>,
-        traffic: &BTreeMap<String, TrafficModel>,
-    ) -> Result<(), String> {
-        known(&self.via, links)?;
-        if Level::new(self.level).is_none() {
-            return Err(format!("level must be 1 to {}", Level::MAX));
-        }
-        let goes_to_a_relay = |traffic: &&TrafficModel| traffic.to.is_some() && traffic.flows > 0;
-        match traffic.get(&self.traffic).filter(goes_to_a_relay) {
-            Some(_) => Ok(()),
-            None => Err(format!("'{}' is no traffic that goes to a relay (to = \"NAME\")", self.traffic)),
-        }
     }
 }

@@ -8,10 +8,11 @@ use outflow_config::{Invalid, Weight, parse_duration};
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A value with its unit, in quotes.
-pub(crate) fn quantity<'de, D: Deserializer<'de>, T: FromStr<Err = Invalid>>(
-    given: D,
-) -> Result<T, D::Error> {
+/// A value with its unit, in quotes, for serde.
+///
+/// # Errors
+/// It is none, and what can be written.
+pub fn quantity<'de, D: Deserializer<'de>, T: FromStr<Err = Invalid>>(given: D) -> Result<T, D::Error> {
     String::deserialize(given)?.parse().map_err(D::Error::custom)
 }
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use outflow_serve::fail;
-use outflow_sim::plot::svg;
-use outflow_sim::study::{Point, Progress, Study, csv, json, set, words};
 use outflow_sim::{Outcome, Scenario};
+use outflow_study::plot::svg;
+use outflow_study::{Point, Progress, Study, csv, json, set, words};
 use serde_json::json;
 
 use replay::Replay;

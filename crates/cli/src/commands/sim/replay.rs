@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use outflow_link::{Policy, Scheduling};
 use outflow_sim::capture::{Capture, FlowKind};
-use outflow_sim::study::Study;
+use outflow_study::Study;
 use toml::{Table, Value};
 
 /// How long a link's buffers hold at its rate if nothing is said.

@@ -49,7 +49,9 @@ impl World {
             };
             let seed = generator(network.seed, Draws::Node, number, 0).u64(..);
             let place = Place { seed, ports: &places, neighbour: &neighbour };
-            let traffic = network.traffic_from(name).map(|(_, traffic)| traffic);
+            let mut traffic = network.traffic.values();
+            let traffic =
+                traffic.find(|traffic| traffic.from.as_ref() == Some(name)).map(|traffic| &traffic.to);
             let node = model.node(self.now, traffic, &place);
             let wrong = |must| NetworkError::Value { key: format!("nodes.{name}"), must };
             let node = node.map_err(wrong)?;

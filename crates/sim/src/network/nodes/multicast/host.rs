@@ -11,7 +11,6 @@ use outflow_routing::membership::{Family, Host as Membership, HostSettings, Inte
 use serde::Deserialize;
 
 use super::links;
-use crate::network::model::TrafficModel;
 use crate::network::nodes::viewer::Viewer;
 use crate::network::nodes::{Figures, Node, Place, Port, udp};
 use crate::network::traffic::Emission;
@@ -81,7 +80,7 @@ impl Host {
     pub(in crate::network::nodes) fn new(
         now: Time,
         model: &HostModel,
-        traffic: Option<&TrafficModel>,
+        traffic: Option<&Option<String>>,
         place: &Place<'_>,
     ) -> Result<Self, String> {
         let [port] = place.ports else {
@@ -155,8 +154,8 @@ fn plan(wants: &[GroupWant]) -> Result<VecDeque<(Time, IpAddr, Option<Level>)>, 
 }
 
 /// Where traffic goes that begins at a host.
-fn destination(traffic: &TrafficModel) -> Result<SocketAddr, String> {
-    let to = traffic.to.as_deref().and_then(|to| to.parse::<SocketAddr>().ok());
+fn destination(to: &Option<String>) -> Result<SocketAddr, String> {
+    let to = to.as_deref().and_then(|to| to.parse::<SocketAddr>().ok());
     let why = || "traffic that begins at a host needs an address and port: write to = \"239.1.1.1:5004\"";
     to.ok_or_else(|| why().to_owned())
 }

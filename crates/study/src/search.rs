@@ -8,7 +8,7 @@ use toml::{Table, Value};
 use super::axis::apply;
 use super::error::StudyError;
 use super::stats::Interval;
-use crate::network::{NetworkOutcome, TrafficOutcome, quantity};
+use outflow_sim::network::{NetworkOutcome, TrafficOutcome, quantity};
 
 /// What is sought. Larger values are taken to be no worse.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -6,7 +6,7 @@ use outflow_packet::Drops;
 
 use super::axis::Label;
 use super::stats::Interval;
-use crate::network::{Delays, NetworkOutcome, TrafficOutcome};
+use outflow_sim::network::{Delays, NetworkOutcome, TrafficOutcome};
 
 /// A point of a study.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,6 @@
 //! Why a study is none.
 
-use crate::network::NetworkError;
+use outflow_sim::network::NetworkError;
 
 /// Why a study is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -28,7 +28,9 @@
 
 mod axis;
 mod error;
+mod limits;
 mod picture;
+pub mod plot;
 mod search;
 mod stats;
 mod summary;
@@ -51,8 +53,8 @@ pub use summary::{Point, TrafficSummary};
 pub use table::{csv, json, words};
 
 use crate::limits::{POINTS_MAX, REPLICATIONS_MAX};
-use crate::network::{Captures, Network, NetworkOutcome, play};
 use axis::apply;
+use outflow_sim::network::{Captures, Network, NetworkOutcome, play};
 
 /// What is to be found out.
 #[derive(Debug, Clone)]

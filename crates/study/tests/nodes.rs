@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use outflow_sim::study::{Point, Study};
+use outflow_study::{Point, Study};
 
 fn points(text: &str) -> Vec<Point> {
     Study::parse(text).expect("valid").run(&|_| ()).expect("valid")
@@ -16,7 +16,7 @@ fn figures(point: &Point) -> BTreeMap<String, f64> {
 
 #[test]
 fn each_branch_of_a_multicast_network_carries_what_is_wanted_behind_it() {
-    let points = points(include_str!("../scenarios/multicast.toml"));
+    let points = points(include_str!("../../sim/scenarios/multicast.toml"));
     let of = figures(&points[0]);
     assert_eq!((of["tv.layers"], of["tv.missing"], of["tv.decodable_pct"]), (33.0, 0.0, 100.0), "{of:?}");
     // Nine layers for 20 s, four for 15 s; what comes while the level changes is of the better one.
@@ -29,7 +29,7 @@ fn each_branch_of_a_multicast_network_carries_what_is_wanted_behind_it() {
 
 #[test]
 fn the_transport_repeats_what_still_helps() {
-    let points = points(include_str!("../scenarios/transport.toml"));
+    let points = points(include_str!("../../sim/scenarios/transport.toml"));
     let all: Vec<_> = points.iter().map(figures).collect();
     let decodable = |at: usize| all[at]["viewer.decodable_pct"];
     // A round trip takes 80 ms: within 50 ms nothing can be repeated in time.
@@ -40,7 +40,7 @@ fn the_transport_repeats_what_still_helps() {
 
 #[test]
 fn relays_of_a_tree_take_the_stream_from_each_other() {
-    let points = points(include_str!("../scenarios/tree.toml"));
+    let points = points(include_str!("../../sim/scenarios/tree.toml"));
     let of = figures(&points[0]);
     for relay in ["one", "two", "three", "four"] {
         assert!(of[&format!("{relay}.decodable_pct")] > 99.0, "{relay}: {of:?}");

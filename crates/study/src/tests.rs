@@ -126,8 +126,8 @@ fn what_is_to_be_drawn_is_drawn() {
 
 #[test]
 fn what_is_shipped_and_what_the_documents_write_are_studies() {
-    Study::parse(include_str!("../../scenarios/abd.toml")).expect("it is shipped");
-    let page = include_str!("../../../../docs/simulator.md");
+    Study::parse(include_str!("../../sim/scenarios/abd.toml")).expect("it is shipped");
+    let page = include_str!("../../../docs/simulator.md");
     let pieces: Vec<&str> =
         page.split("```toml\n").skip(1).filter_map(|piece| piece.split("```").next()).collect();
     let [network, search] = pieces[..] else { panic!("there are {} pieces", pieces.len()) };
