@@ -6,8 +6,8 @@
 //! of that rate and delay should deliver them, which follows from when they were sent; the loss is compared in
 //! standard deviations of what chance allows. A transport stream goes through three links in virtual time
 //! (`outflow sim`) and live, and three files with simulated nodes run both ways: how far the goodputs are apart (of the
-//! latter, the shares of frames that can be decoded). In the end core time a packet: of the emulator, without
-//! a rate or a delay, and of the kernel that forwards between two veths.
+//! latter, the shares of packets that come). In the end core time a packet: of the emulator, without a rate or a delay,
+//! and of the kernel that forwards between two veths.
 
 mod core_time;
 mod receiver;

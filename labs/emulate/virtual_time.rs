@@ -37,7 +37,7 @@ pub(crate) const SCENARIOS: [Scenario; 3] = [
     Scenario { line: "20 ms, loss 2 %", table: "delay = '20 ms'\nimpairments = { loss = '2 %' }" },
 ];
 
-/// A file, and the figure of a node in it that is compared: the ends of the partial-order transport over a path that
+/// A file, and the node in it whose goodput is compared: the ends of the partial-order transport over a path that
 /// loses some; routers of multicast and a host at the second of four levels; relays of a tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Nodes {
@@ -85,7 +85,7 @@ const H264: &str = "model = 'h264'\nframes_per_second = 25\ngop_frames = 25\nkey
                     frame_bytes = 13000\nsize_spread = 0.3\npacket_bytes = 1200\n";
 const LAYERED: &str = "model = 'layered'\nlayers = 4\nrate = '4 Mbit/s'\nto = '239.1.1.1:5004'\n";
 
-/// How far the shares of frames that can be decoded are apart, in percent of all frames.
+/// How far the shares of packets that come are apart, in percent.
 pub(crate) fn nodes_apart(nodes: Nodes) -> Result<f64> {
     let traffic = if nodes.name == "multicast" { LAYERED } else { H264 };
     let text = format!(
@@ -93,16 +93,23 @@ pub(crate) fn nodes_apart(nodes: Nodes) -> Result<f64> {
          [traffic.video]\nfrom = 'studio'\n{traffic}",
         nodes.text
     );
-    let expected = play(&Network::parse(&text)?)?.nodes[nodes.node]["decodable_pct"];
+    let expected = play(&Network::parse(&text)?)?;
+    let expected = goodput(|figure| expected.nodes[nodes.node].get(figure).copied())?;
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(file.path(), &text)?;
     let arguments = ["emulate".to_owned(), "--json".to_owned(), file.path().display().to_string()];
     let finished = Program::new(binary()?.display().to_string()).args(arguments).finish(PATIENCE)?;
     let report = finished.stderr.lines().last().context("nothing is reported")?;
     let report: serde_json::Value = serde_json::from_str(report)?;
-    let live = report["nodes"][nodes.node]["decodable_pct"].as_f64().with_context(|| report.to_string())?;
-    progress(format!("{}: {expected:.2} % of frames in virtual time, {live:.2} % live", nodes.name));
-    Ok((expected - live).abs())
+    let live = goodput(|figure| report["nodes"][nodes.node][figure].as_f64())?;
+    progress(format!("{}: goodput {expected:.4} in virtual time, {live:.4} live", nodes.name));
+    Ok((expected - live).abs() * 100.0)
+}
+
+/// The share of packets that come, of those that are sent to a node.
+fn goodput(figure: impl Fn(&str) -> Option<f64>) -> Result<f64> {
+    let (came, missing) = (figure("packets").context("packets")?, figure("missing").context("missing")?);
+    Ok(came / (came + missing))
 }
 
 /// The clip that is sent.

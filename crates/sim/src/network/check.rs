@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a session description is read where a capture is")]
 
+use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -205,6 +206,11 @@ impl Network {
                 wrong("via is of traffic that goes through links by itself: leave it out".to_owned())
             }
             Some(_) if traffic.flows != 1 => wrong("one flow begins at a node: write flows = 1".to_owned()),
+            Some(NodeModel::Host(_))
+                if traffic.to.as_ref().is_none_or(|to| to.parse::<SocketAddr>().is_err()) =>
+            {
+                wrong("a host needs an address and port: write to = \"239.1.1.1:5004\"".to_owned())
+            }
             Some(NodeModel::PocSender(_) | NodeModel::TreeRelay(_)) if traffic.to.is_some() => {
                 wrong("to is of traffic that begins at a host: leave it out".to_owned())
             }

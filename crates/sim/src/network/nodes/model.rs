@@ -1,5 +1,7 @@
 //! What nodes are, as data, and what each can be joined with.
 
+use core::net::SocketAddr;
+
 use outflow_media::Time;
 use serde::Deserialize;
 
@@ -53,16 +55,16 @@ impl NodeModel {
         }
     }
 
-    /// The node, in its place. What traffic that begins there says of where it goes is given.
+    /// The node, in its place. Where traffic that begins there goes is given.
     pub(in crate::network) fn node(
         &self,
         now: Time,
-        traffic: Option<&Option<String>>,
+        to: Option<SocketAddr>,
         place: &Place<'_>,
     ) -> Result<Box<dyn Node>, String> {
         Ok(match self {
             NodeModel::Router(model) => Box::new(Router::new(now, model, place)?),
-            NodeModel::Host(model) => Box::new(Host::new(now, model, traffic, place)?),
+            NodeModel::Host(model) => Box::new(Host::new(now, model, to, place)?),
             NodeModel::PocSender(model) => Box::new(PocSender::new(now, model, place)?),
             NodeModel::PocReceiver(model) => Box::new(PocReceiver::new(now, model, place)?),
             NodeModel::TreeRelay(model) => Box::new(TreeRelay::new(now, model, place)?),

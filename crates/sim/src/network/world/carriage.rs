@@ -2,7 +2,7 @@
 
 use outflow_link::{Dropped, FlowId};
 
-use super::traffic::Flows;
+use super::flows::Flows;
 use crate::network::links::{Carrier, Travelling};
 use crate::network::packets::{LinkReport, PacketParcel, Packets};
 use crate::network::parcel::Parcel;

@@ -1,6 +1,7 @@
 //! A network with what goes through it: events, one after another.
 
 mod carriage;
+mod flows;
 mod packets;
 mod traffic;
 
@@ -20,8 +21,8 @@ use super::traffic::Source;
 use super::wiring::{PortPlace, Wiring};
 use crate::agenda::Agenda;
 use carriage::{Carriage, Carried};
+use flows::Flows;
 use packets::Machine;
-use traffic::Flows;
 
 #[derive(Debug, Clone, Copy)]
 enum Event {

@@ -50,9 +50,9 @@ impl World {
             let seed = generator(network.seed, Draws::Node, number, 0).u64(..);
             let place = Place { seed, ports: &places, neighbour: &neighbour };
             let mut traffic = network.traffic.values();
-            let traffic =
-                traffic.find(|traffic| traffic.from.as_ref() == Some(name)).map(|traffic| &traffic.to);
-            let node = model.node(self.now, traffic, &place);
+            let to =
+                traffic.find(|traffic| traffic.from.as_ref() == Some(name)).and_then(|one| one.to.as_ref());
+            let node = model.node(self.now, to.and_then(|to| to.parse().ok()), &place);
             let wrong = |must| NetworkError::Value { key: format!("nodes.{name}"), must };
             let node = node.map_err(wrong)?;
             self.machines.push(Machine { node, ports, awaited: None });

@@ -80,7 +80,7 @@ impl Host {
     pub(in crate::network::nodes) fn new(
         now: Time,
         model: &HostModel,
-        traffic: Option<&Option<String>>,
+        to: Option<SocketAddr>,
         place: &Place<'_>,
     ) -> Result<Self, String> {
         let [port] = place.ports else {
@@ -92,7 +92,7 @@ impl Host {
             machines: machines(),
             plan: plan(&model.wants)?,
             views: BTreeMap::new(),
-            to: traffic.map(destination).transpose()?,
+            to,
             sent: VecDeque::new(),
             packets_sent: 0,
             unwanted: 0,
@@ -151,13 +151,6 @@ fn plan(wants: &[GroupWant]) -> Result<VecDeque<(Time, IpAddr, Option<Level>)>, 
     }
     plan.sort_by_key(|(at, _, level)| (*at, level.is_some()));
     Ok(plan.into())
-}
-
-/// Where traffic goes that begins at a host.
-fn destination(to: &Option<String>) -> Result<SocketAddr, String> {
-    let to = to.as_deref().and_then(|to| to.parse::<SocketAddr>().ok());
-    let why = || "traffic that begins at a host needs an address and port: write to = \"239.1.1.1:5004\"";
-    to.ok_or_else(|| why().to_owned())
 }
 
 fn interest(level: Option<Level>) -> Interest<'static> {

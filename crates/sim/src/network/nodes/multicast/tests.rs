@@ -144,7 +144,11 @@ fn what_cannot_be_joined_is_refused_with_both_ends_named() {
         ("joins = [\"core\", \"left\"]", "joins = [\"core\"]", "segments.west: must join 2 to 250"),
         ("from = \"camera\"", "from = \"core\"", "traffic video and core cannot be joined: a router sends"),
         ("from = \"camera\"", "from = \"moon\"", "traffic video and moon cannot be joined: there is no such"),
-        ("to = \"239.1.1.1:5004\"", "to = \"nowhere\"", "nodes.camera: traffic that begins at a host needs"),
+        (
+            "to = \"239.1.1.1:5004\"",
+            "to = \"nowhere\"",
+            "traffic video and camera cannot be joined: a host needs an address",
+        ),
         ("group = \"239.1.1.1\"\nlevel = 4", "group = \"10.1.1.1\"", "nodes.home: 10.1.1.1 is no multicast"),
         (
             "joins = [\"left\", \"home\"]",
