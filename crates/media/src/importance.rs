@@ -96,6 +96,16 @@ impl Importance {
     pub const fn rank(self) -> u8 {
         self.0
     }
+
+    /// Whether a packet is better late than never.
+    pub const fn is_key(self) -> bool {
+        match self.class() {
+            Class::Header | Class::Sound => true,
+            // The base of what cannot be read may be what others need.
+            Class::Key | Class::Opaque => self.layer() == 0,
+            Class::Reference | Class::Disposable | Class::Enhancement | Class::Stuffing => false,
+        }
+    }
 }
 
 impl Tag {

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use outflow_media::Time;
-use outflow_media::importance::{Class, Importance};
+use outflow_media::importance::Importance;
 use outflow_packet::Packet;
 
 /// What a packet is worth.
@@ -28,13 +28,7 @@ impl Worth {
 
     /// Whether it is better late than never.
     pub fn is_key(self) -> bool {
-        let importance = Importance::of_rank(self.rank);
-        match importance.class() {
-            Class::Header | Class::Sound => true,
-            // The base of what cannot be read may be what others need.
-            Class::Key | Class::Opaque => importance.layer() == 0,
-            Class::Reference | Class::Disposable | Class::Enhancement | Class::Stuffing => false,
-        }
+        Importance::of_rank(self.rank).is_key()
     }
 
     /// How long ago it came.

@@ -7,8 +7,8 @@ use outflow_petri::service::{Flow, Preset, Request, Terms};
 use outflow_poc::endpoint::Settings;
 use serde::Deserialize;
 
-use super::super::super::units::{maybe, maybe_duration};
 use crate::limits::POC_LATENCY;
+use crate::network::units::{maybe, maybe_duration};
 
 /// An end that sends traffic by the partial-order transport.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -4,16 +4,15 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use outflow_media::importance::Class as Sort;
 use outflow_media::{Backoff, Tag, Time};
 use outflow_petri::service::{Class, Request};
 use outflow_poc::connection::{Connection, Event, Worth};
 use outflow_poc::endpoint::{Handle, Notice};
 use outflow_poc::protection::Plain;
 
-use super::super::super::traffic::{Emission, HEADERS};
 use super::super::{Figures, Node, Place};
 use super::{End, PORT, PocSenderModel};
+use crate::network::traffic::{Emission, HEADERS};
 
 /// Waits until a receiver that was not there, or is gone, is connected to again: as relays wait.
 const AGAIN: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
@@ -181,19 +180,9 @@ fn unit(packet: &Emission) -> Bytes {
 
 /// What a relay says of a packet that has just come.
 fn worth(tag: &Tag, useful_for: Option<Duration>) -> Worth {
-    let class = (!is_key(tag)).then_some(Class::Partial);
-    Worth { useful_for, class, rank: tag.importance().rank() }
-}
-
-/// Whether it is better late than never: as relays decide.
-fn is_key(tag: &Tag) -> bool {
     let importance = tag.importance();
-    match importance.class() {
-        Sort::Header | Sort::Sound => true,
-        // The base of what cannot be read may be what others need.
-        Sort::Key | Sort::Opaque => importance.layer() == 0,
-        Sort::Reference | Sort::Disposable | Sort::Enhancement | Sort::Stuffing => false,
-    }
+    let class = (!importance.is_key()).then_some(Class::Partial);
+    Worth { useful_for, class, rank: importance.rank() }
 }
 
 #[cfg(test)]

@@ -124,34 +124,14 @@ impl Wants {
         }
     }
 
-    /// What came of them: packets, bytes and frames are sums, shares are of the frames of all, and the one that waited
-    /// longest counts. Each want counts once, however many receivers it stands for.
+    /// What came of them together. Each want counts once, however many receivers it stands for.
     pub(super) fn figures(&self, now: Time, figures: &mut Figures) {
-        let mut sum = Figures::new();
-        for viewer in self.all.iter().filter_map(|want| want.viewer.as_ref()) {
-            add(&mut sum, viewer);
+        let viewers = self.all.iter().filter_map(|want| want.viewer.as_ref());
+        if viewers.clone().next().is_some() {
+            Viewer::figures_of(viewers, figures);
         }
-        let frames = sum.get("frames").copied().unwrap_or_default();
-        for share in ["decodable_pct", "layers"] {
-            sum.entry(share).and_modify(|share| *share /= f64::max(frames, 1.0));
-        }
-        figures.extend(sum);
         let receivers: u64 = self.there().map(|want| want.count).sum();
         figures.insert("receivers", receivers as f64);
         figures.insert("dark_ms", (self.dark + self.gap(now)).as_secs_f64() * 1e3);
-    }
-}
-
-fn add(sum: &mut Figures, viewer: &Viewer) {
-    let mut own = Figures::new();
-    viewer.figures(&mut own);
-    let frames = own.get("frames").copied().unwrap_or_default();
-    for (name, figure) in own {
-        let before = sum.entry(name).or_default();
-        match name {
-            "join_ms" => *before = before.max(figure),
-            "decodable_pct" | "layers" => *before += figure * frames,
-            _ => *before += figure,
-        }
     }
 }
