@@ -130,8 +130,9 @@ fn what_is_shipped_and_what_the_documents_write_are_studies() {
     let page = include_str!("../../../docs/simulator.md");
     let pieces: Vec<&str> =
         page.split("```toml\n").skip(1).filter_map(|piece| piece.split("```").next()).collect();
-    let [network, search] = pieces[..] else { panic!("there are {} pieces", pieces.len()) };
+    let [network, search, nodes] = pieces[..] else { panic!("there are {} pieces", pieces.len()) };
     assert_eq!(Study::parse(network).expect("it is one").points(), 6);
     let study = Study::parse(&[network, search].concat()).expect("it is one, too");
     assert!(study.search.is_some());
+    assert_eq!(Study::parse(nodes).expect("it is one").points(), 1);
 }
