@@ -109,7 +109,7 @@ impl Node {
         self.flows.iter().find(|(_, of)| **of == flow).map(|(key, _)| *key)
     }
 
-    /// Other relays hand the stream on, and it has so many layers at its source; 0 if that is not known.
+    /// Other relays hand the stream on. At its source it has this number of layers; 0 if that is not known.
     pub(super) fn set_relayed(&mut self, layers: u8) {
         let options = StreamOptions { is_relayed: true, layers, ..*self.stream.options() };
         self.stream.set_options(options);

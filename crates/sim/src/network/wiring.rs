@@ -34,7 +34,7 @@ pub struct PortPlace {
 pub(super) struct Way {
     pub(super) links: Vec<usize>,
     pub(super) leads: Leads,
-    /// Who sends, for words: the port where it begins, if it begins at one.
+    /// The port where it begins, if it begins at one.
     pub(super) from: Option<usize>,
 }
 

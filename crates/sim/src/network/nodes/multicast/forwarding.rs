@@ -32,7 +32,7 @@ pub(super) struct Forwarding {
 }
 
 impl Forwarding {
-    /// Sends a packet to those who want it, by their ports. The header was read, and the packet is to go on.
+    /// Sends a packet to the ports at which it is wanted. The header was read, and the packet is to go on.
     pub(super) fn forward(&mut self, head: &Head, packet: &Bytes, wants: Vec<(usize, Level)>) {
         if self.flows.len() >= FLOWS_MAX && !self.flows.contains_key(&head.pair()) {
             self.dropped += 1;

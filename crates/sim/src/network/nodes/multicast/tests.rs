@@ -74,8 +74,8 @@ fn bytes(outcome: &NetworkOutcome, link: &str) -> f64 {
     outcome.links[link].bytes as f64
 }
 
-/// The longest, in seconds, that a host that leaves is sent packets by so many routers, one behind the other, that ask
-/// their hosts.
+/// The longest, in seconds, that a host that leaves is sent packets, by this number of routers, one behind the other,
+/// that ask their hosts.
 fn leaves_within(routers: f64) -> f64 {
     // Two queries of a second each; then, but at the last one above, the hold.
     routers * 2.0 + 2.0

@@ -145,7 +145,7 @@ fn tree(relays: usize) -> Vec<TreeRelayModel> {
     models
 }
 
-/// Frames of this level in so many seconds.
+/// Frames of this level in this number of seconds.
 fn frames(level: usize, seconds: f64) -> f64 {
     f64::from(FPS) * seconds / level as f64
 }

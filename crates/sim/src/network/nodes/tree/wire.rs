@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(super) enum Said {
     /// About the tree.
     Tree(Message),
-    /// I am there. So many layers has the stream at its source; 0 if that is not known.
+    /// The relay is there, and says how many layers the stream has at its source; 0 if that is not known.
     Alive { layers: u8 },
     /// To a parent: begin to send to this port.
     Begin { port: u16 },
