@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use outflow_media::Time;
 use outflow_rtp::sdp::MediaDescription;
-use outflow_sim::network::{Arrived, Network, NetworkError, On, PortPlace, Report, World};
+use outflow_sim::network::{Arrived, Network, NetworkError, On, PortPlace, Report, World, ports};
 use outflow_socket::Tun;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
@@ -111,7 +111,7 @@ impl Live {
         mut ends: Vec<End>,
     ) -> Result<Self, LiveError> {
         let number = |tun: &Tun| tun.name.trim_start_matches(char::is_alphabetic).parse().ok();
-        let ports = World::new(network, described, 0)?.ports().to_vec();
+        let ports = ports(network, 0)?;
         let make = |end: &End| if end.is_here { Ok(Space::here()) } else { Space::apart() };
         let made: io::Result<Vec<Space>> = ends.iter().map(make).collect();
         let spaces = made.map_err(failed("cannot make a network namespace"))?;

@@ -14,7 +14,8 @@ use outflow_packet::Level;
 use super::model::{LinkModel, Network, NetworkError, ReceiverModel, RelayNode, TrafficModel};
 use super::nodes::NodeModel;
 use super::traffic::{CapturedModel, Model};
-use super::world::World;
+use super::wiring::Wiring;
+use super::world::machines;
 use crate::capture::Capture;
 use crate::limits::{FLOWS_MAX, SECONDS_MAX};
 
@@ -92,7 +93,7 @@ impl Network {
             return wrong("traffic", &format!("has more than {FLOWS_MAX} flows"));
         }
         // Whatever cannot be joined is told before anything runs.
-        World::new(&self, &[], 0)?;
+        machines(&self, &Wiring::new(&self, 0)?)?;
         Ok(self)
     }
 }

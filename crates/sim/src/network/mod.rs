@@ -46,7 +46,7 @@ pub use segments::SegmentModel;
 pub use traffic::{
     CapturedModel, DataModel, LayeredModel, Model, Offering, Only, PacketSize, Sizes, VideoModel,
 };
-pub use wiring::{On, PortPlace};
+pub use wiring::{On, PortPlace, ports};
 pub use world::{World, play};
 
 pub use crate::agenda::Agenda;

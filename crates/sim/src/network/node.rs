@@ -15,7 +15,7 @@ use outflow_rtp::HEADER;
 use crate::receiver::wire;
 
 /// After so long without a packet, a source counts as away.
-const SOURCE_TIMEOUT: Duration = Duration::from_secs(2);
+pub(super) const SOURCE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A stream at a relay.
 #[derive(Debug)]

@@ -73,6 +73,14 @@ const fn on_segment(segment: u8, place: u8) -> [IpAddr; 2] {
     [IpAddr::V4(Ipv4Addr::new(10, 214, segment, place)), IpAddr::V6(six)]
 }
 
+/// Where ends and nodes of a network send packets and get them, as in a [`World`](super::World) of this number.
+///
+/// # Errors
+/// The network is none.
+pub fn ports(network: &Network, number: u8) -> Result<Vec<PortPlace>, NetworkError> {
+    Wiring::new(network, number).map(|wiring| wiring.ports)
+}
+
 impl Wiring {
     /// That of a network, whose ends have the addresses of the emulated network of this number.
     ///

@@ -13,7 +13,7 @@ use outflow_media::Time;
 pub use report::{LinkReport, Report, TrafficReport};
 
 pub(super) use flows::Flows;
-pub(super) use key::look;
+pub(super) use key::{Looked, look};
 
 use super::wiring::{Leads, Wiring};
 

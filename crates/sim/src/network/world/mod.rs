@@ -23,6 +23,7 @@ use crate::agenda::Agenda;
 use carriage::{Carriage, Carried};
 use flows::Flows;
 use packets::Machine;
+pub(super) use packets::machines;
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
@@ -134,6 +135,7 @@ impl World {
     /// The network is none.
     pub fn new(network: &Network, described: &[MediaDescription], number: u8) -> Result<Self, NetworkError> {
         let wiring = Wiring::new(network, number)?;
+        let machines = machines(network, &wiring)?;
         let traffic = network.traffic.iter().map(|(name, traffic)| (name, traffic.from.is_none()));
         let all_traffic = traffic.chain(network.receivers.keys().map(|name| (name, true)));
         let mut world = World {
@@ -148,7 +150,7 @@ impl World {
             origins: Vec::new(),
             relays: Vec::new(),
             outgoing: Vec::new(),
-            machines: Vec::new(),
+            machines,
             described: described.to_vec(),
             names: Names {
                 links: network.links.keys().cloned().collect(),
@@ -162,7 +164,7 @@ impl World {
             world.links.add(network.seed, model).map_err(wrong)?;
         }
         world.add_all_traffic(network);
-        world.add_nodes(network)?;
+        world.start_nodes();
         Ok(world)
     }
 

@@ -9,14 +9,14 @@ use crate::limits::HELD_MAX;
 use crate::network::links::Travelling;
 use crate::network::model::{Network, NetworkError};
 use crate::network::nodes::{Figures, Node, Place, Port};
-use crate::network::packets::{Arrived, PacketParcel, look};
+use crate::network::packets::{Arrived, Looked, PacketParcel, look};
 use crate::network::rng::{Draws, generator};
 use crate::network::traffic::Emission;
 use crate::network::wiring::{Leads, Wiring};
 
 /// A node, and when it is woken next.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(in crate::network) struct Machine {
     node: Box<dyn Node>,
     /// Its ports.
     ports: Vec<usize>,
@@ -37,29 +37,34 @@ fn port(wiring: &Wiring, port: usize) -> Option<Port> {
     }
 }
 
+/// The nodes of a network, each at its ports.
+///
+/// # Errors
+/// One cannot be what it is to be.
+pub(in crate::network) fn machines(network: &Network, wiring: &Wiring) -> Result<Vec<Machine>, NetworkError> {
+    let mut machines = Vec::new();
+    for (number, (name, model)) in network.nodes.iter().enumerate() {
+        let ports: Vec<usize> = wiring.ports_of(number).collect();
+        let places: Vec<Port> = ports.iter().filter_map(|at| port(wiring, *at)).collect();
+        let neighbour = |other: &str| {
+            let (own, other) = wiring.joined(network.ends.len() + number, other)?;
+            Some((wiring.ports[own].number, port(wiring, other)?))
+        };
+        let seed = generator(network.seed, Draws::Node, number, 0).u64(..);
+        let place = Place { seed, ports: &places, neighbour: &neighbour };
+        let mut traffic = network.traffic.values();
+        let to = traffic.find(|traffic| traffic.from.as_ref() == Some(name)).and_then(|one| one.to.as_ref());
+        let node = model.node(Time::ZERO, to.and_then(|to| to.parse().ok()), &place);
+        let wrong = |must| NetworkError::Value { key: format!("nodes.{name}"), must };
+        machines.push(Machine { node: node.map_err(wrong)?, ports, awaited: None });
+    }
+    Ok(machines)
+}
+
 impl World {
-    pub(super) fn add_nodes(&mut self, network: &Network) -> Result<(), NetworkError> {
-        for (number, (name, model)) in network.nodes.iter().enumerate() {
-            let wiring = &self.carriage.packets.wiring;
-            let ports: Vec<usize> = wiring.ports_of(number).collect();
-            let places: Vec<Port> = ports.iter().filter_map(|at| port(wiring, *at)).collect();
-            let neighbour = |other: &str| {
-                let (own, other) = wiring.joined(network.ends.len() + number, other)?;
-                Some((wiring.ports[own].number, port(wiring, other)?))
-            };
-            let seed = generator(network.seed, Draws::Node, number, 0).u64(..);
-            let place = Place { seed, ports: &places, neighbour: &neighbour };
-            let mut traffic = network.traffic.values();
-            let to =
-                traffic.find(|traffic| traffic.from.as_ref() == Some(name)).and_then(|one| one.to.as_ref());
-            let node = model.node(self.now, to.and_then(|to| to.parse().ok()), &place);
-            let wrong = |must| NetworkError::Value { key: format!("nodes.{name}"), must };
-            let node = node.map_err(wrong)?;
-            self.machines.push(Machine { node, ports, awaited: None });
-            self.drain(number);
-        }
+    pub(super) fn start_nodes(&mut self) {
+        (0..self.machines.len()).for_each(|node| self.drain(node));
         self.arrive();
-        Ok(())
     }
 
     /// A packet sets out at a port.
@@ -74,16 +79,15 @@ impl World {
             let way = self.carriage.packets.wiring.begins(port)[at];
             if self.carriage.packets.wiring.leads(way, to) {
                 is_led = true;
-                self.set_out_on(way, packet.clone());
+                self.set_out_on(way, &looked, packet.clone());
             }
         }
         self.carriage.packets.report.no_path += u64::from(!is_led);
     }
 
     /// A packet sets out on a way.
-    fn set_out_on(&mut self, way: usize, packet: Bytes) {
+    fn set_out_on(&mut self, way: usize, looked: &Looked, packet: Bytes) {
         let packets = &mut self.carriage.packets;
-        let Some(looked) = look(&packet) else { return };
         if packets.held >= HELD_MAX {
             packets.report.full += 1;
             return;
@@ -91,7 +95,7 @@ impl World {
         packets.held += 1;
         let ways = (way, packets.wiring.ways.as_slice());
         let (flow, tag) =
-            packets.flows.set_out(self.now, ways, (&looked, &packet), &self.described, &mut self.links);
+            packets.flows.set_out(self.now, ways, (looked, &packet), &self.described, &mut self.links);
         let bytes = packet.len();
         let item = Carried::Packet(PacketParcel { packet, way: way as u16, hops: 0, flow });
         let travelling = Travelling { at: self.now, item, tag, bytes };
@@ -109,7 +113,7 @@ impl World {
                 let taken: Vec<_> = wiring.taken(segment, from, to).collect();
                 for (port, way) in taken {
                     match way {
-                        Some(way) => self.set_out_on(way, packet.clone()),
+                        Some(way) => self.set_out_on(way, &looked, packet.clone()),
                         None => self.come(port, packet.clone()),
                     }
                 }

@@ -46,14 +46,6 @@ fn service() -> String {
 }
 
 impl PocSenderModel {
-    /// Whether it can be.
-    ///
-    /// # Errors
-    /// What cannot be, and what to write.
-    pub fn check(&self) -> Result<(), String> {
-        self.request().map(drop)
-    }
-
     /// What it asks the other end for.
     pub(super) fn request(&self) -> Result<Request, String> {
         check_latency(self.latency)?;
@@ -85,7 +77,7 @@ impl PocReceiverModel {
     ///
     /// # Errors
     /// What cannot be, and what to write.
-    pub fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), String> {
         check_latency(self.latency)
     }
 

@@ -234,12 +234,12 @@ fn packets_of_rtp_are_viewed() {
 
 #[test]
 fn what_cannot_be_is_said_with_what_to_do() {
-    let error = model(Some("datagram")).check().expect_err("no preset");
+    let error = model(Some("datagram")).request().map(drop).expect_err("no preset");
     assert!(error.contains("datagram") && error.contains("write one of datagrams, mpeg"), "{error}");
     let slow = PocSenderModel { latency: Some(Duration::from_secs(60)), ..model(None) };
-    assert!(slow.check().is_err_and(|error| error.contains("latency")));
+    assert!(slow.request().is_err_and(|error| error.contains("latency")));
     assert!(PocReceiverModel { latency: slow.latency }.check().is_err());
-    assert_eq!((model(None).check(), PocReceiverModel::default().check()), (Ok(()), Ok(())));
+    assert_eq!((model(None).request().map(drop), PocReceiverModel::default().check()), (Ok(()), Ok(())));
     let place = Place { seed: 1, ports: &[port(1)], neighbour: &|_| None };
     let error = PocSender::new(Time::ZERO, &model(None), &place).expect_err("it is not there");
     assert!(error.starts_with("no segment joins"), "{error}");

@@ -37,9 +37,6 @@ pub(super) const JOINT_WAIT: Duration = Duration::from_secs(2);
 /// How long what a relay sends is handed on that is the parent no more, until another one takes its place.
 pub(super) const LEFT: Duration = Duration::from_secs(10);
 
-/// No packet for that long, and the source counts as away.
-pub(super) const SOURCE_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// Receivers that get nothing for longer are in the dark.
 pub(super) const DARK: Duration = Duration::from_millis(500);
 

@@ -11,12 +11,12 @@ use outflow_routing::{self as routing, demand};
 
 use super::super::{Figures, Node, Place, udp};
 use super::feed::{Feed, Step};
-use super::limits::{CONTROL, MEDIA, RING_BYTES, SOURCE_TIMEOUT, TURNS};
+use super::limits::{CONTROL, MEDIA, RING_BYTES, TURNS};
 use super::peers::Peers;
 use super::wants::Wants;
 use super::wire::Said;
 use super::{STREAM, TreeRelayModel, address, contact, id};
-use crate::network::node::{Node as Core, Outgoing};
+use crate::network::node::{Node as Core, Outgoing, SOURCE_TIMEOUT};
 use crate::network::traffic::Emission;
 use crate::source::Source;
 
