@@ -10,7 +10,7 @@ use outflow_labs::svc::{Coding, Encoded, FIRST_TIMESTAMP, TICKS_PER_PICTURE, Wan
 use outflow_wavelet::rtp::Assembler;
 
 use super::source::{AV1, LEVELS, STREAMS, Sent, WAVELET};
-use super::tree::{HOSTS, LINKS, behind, name, way};
+use super::tree::{HOSTS, LINKS, Tree, behind, name, way};
 use super::witness::Seen;
 
 /// What each host wants of each stream; nothing where it is no member.
@@ -35,7 +35,8 @@ const IN_FLIGHT: Duration = Duration::from_millis(100);
 const KEYS_EVERY: u32 = 64;
 
 /// All that was seen.
-pub(crate) struct Run {
+pub(crate) struct Run<'t> {
+    tree: &'t Tree,
     pub(crate) sent: Vec<Sent>,
     /// By link.
     pub(crate) seen: Vec<Vec<Seen>>,
@@ -53,20 +54,21 @@ pub(crate) struct Found {
     pub(crate) packets: u64,
 }
 
-/// The best level that is wanted behind a link.
-fn best(wants: &Wants, link: usize, stream: usize) -> Option<u8> {
-    behind(link).filter_map(|host| wants[host][stream]).min()
-}
-
 fn is_wanted(level: Option<u8>, sent: &Sent) -> bool {
     level.is_some_and(|level| sent.layer <= LEVELS[sent.stream] - level)
 }
 
-impl Run {
-    pub(crate) fn new(sent: Vec<Sent>, seen: Vec<Vec<Seen>>, changes: Vec<Change>) -> Self {
+impl<'t> Run<'t> {
+    pub(crate) fn new(tree: &'t Tree, sent: Vec<Sent>, seen: Vec<Vec<Seen>>, changes: Vec<Change>) -> Self {
         let key = |(at, one): (usize, &Sent)| ((one.stream, one.identity), at);
         let by_identity = sent.iter().enumerate().map(key).collect();
-        Run { sent, seen, changes, by_identity }
+        Run { tree, sent, seen, changes, by_identity }
+    }
+
+    /// The best level that goes over a link: that which is wanted behind it.
+    fn best(&self, wants: &Wants, link: usize, stream: usize) -> Option<u8> {
+        let wanted = behind(link).filter_map(|host| wants[host][stream]).min();
+        if self.tree.carries_all(link) { wanted.map(|_| 1) } else { wanted }
     }
 
     fn sent_as(&self, seen: &Seen) -> Option<&Sent> {
@@ -93,7 +95,7 @@ impl Run {
             let (mut unwanted, mut missing) = (0, 0);
             for (from, to, wants) in self.steady() {
                 for sent in self.sent_between(from, to) {
-                    let wanted = u64::from(is_wanted(best(wants, link, sent.stream), sent));
+                    let wanted = u64::from(is_wanted(self.best(wants, link, sent.stream), sent));
                     let times = times.get(&(sent.stream, sent.identity)).copied().unwrap_or(0);
                     unwanted += times.saturating_sub(wanted);
                     missing += wanted.saturating_sub(times);
@@ -125,8 +127,9 @@ impl Run {
             let (Some(old), Some(new)) = (before.wants[host][WAVELET], change.wants[host][WAVELET]) else {
                 continue;
             };
-            let is_changed =
-                |link: &usize| best(&before.wants, *link, WAVELET) != best(&change.wants, *link, WAVELET);
+            let is_changed = |link: &usize| {
+                self.best(&before.wants, *link, WAVELET) != self.best(&change.wants, *link, WAVELET)
+            };
             let hops = way(host).filter(is_changed).count();
             if new >= old || hops == 0 {
                 continue;

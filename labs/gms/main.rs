@@ -22,6 +22,7 @@
 
 mod cost;
 mod judge;
+mod plain;
 mod source;
 mod tree;
 mod witness;
@@ -36,7 +37,7 @@ use serde_json::{Value, json};
 
 use judge::{Change, Run, Wants};
 use source::{LEVELS, STREAMS, Source, Video, groups};
-use tree::{HOSTS, Tree, counted};
+use tree::{HOSTS, Tree};
 use witness::Witness;
 
 /// From one change to the next.
@@ -112,14 +113,16 @@ fn over_routers(family: Family, changes: u32) -> Result<Value> {
     made.push(Change { at: Instant::now(), host: 0, wants });
     let sent = source.stop()?;
     std::thread::sleep(Duration::from_millis(300));
-    let run = Run::new(sent, witness.stop()?, made);
-    let (filtered, by_user) = (counted(&routers, "filter_packets")?, counted(&routers, "user_packets")?);
-    routers.iter_mut().try_for_each(outflow_labs::relay::Relay::healthy)?;
+    let run = Run::new(&tree, sent, witness.stop()?, made);
+    let (filtered, by_user) = (routers.counted("filter_packets")?, routers.counted("user_packets")?);
+    routers.healthy()?;
     drop(routers);
-    figures(&run, &video, (filtered, by_user))
+    let mut figures = figures(&run, &video, (filtered, by_user))?;
+    figures["mrouted"] = json!(tree.has_plain());
+    Ok(figures)
 }
 
-fn figures(run: &Run, video: &Video, (filtered, by_user): (u64, u64)) -> Result<Value> {
+fn figures(run: &Run<'_>, video: &Video, (filtered, by_user): (u64, u64)) -> Result<Value> {
     let found = run.links();
     progress("decoding");
     let (wavelet, wavelet_frames) = run.wavelet_undecodable();

@@ -1,6 +1,7 @@
 //! Three levels of routers, and hosts behind the last ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 use outflow_labs::membership::LevelProgram;
@@ -11,6 +12,8 @@ use outflow_routing::membership::Family;
 use serde_json::Value;
 use socket2::SockRef;
 
+use super::plain::{Mrouted, mrouted};
+
 /// Routers, in the order of [`PARENTS`].
 const ROUTERS: usize = 7;
 /// Hosts, each behind a router of the last level.
@@ -19,6 +22,8 @@ pub(crate) const HOSTS: usize = 4;
 pub(crate) const LINKS: usize = ROUTERS - 1 + HOSTS;
 /// Of each node but the root, the one above: routers first, then hosts. Link number `n` leads to node `n + 1`.
 const PARENTS: [usize; LINKS] = [0, 0, 1, 1, 2, 2, 3, 4, 5, 6];
+/// The router in whose place mrouted is, if that is there.
+const PLAIN: usize = 2;
 /// The first port, the same in all groups.
 pub(crate) const PORT: u16 = 5200;
 
@@ -33,6 +38,14 @@ pub(crate) struct Tree {
     pub(crate) source: Namespace,
     /// The root first, then as in [`PARENTS`].
     nodes: Vec<Namespace>,
+    /// What is in the place of [`PLAIN`].
+    plain: Option<PathBuf>,
+}
+
+/// The routers at work.
+pub(crate) struct Routers<'t> {
+    relays: Vec<Relay<'t>>,
+    plain: Option<Mrouted>,
 }
 
 /// The address of an end of a link. The source's own link has the number behind the last.
@@ -77,7 +90,17 @@ impl Tree {
             let up = if number < ROUTERS - 1 { "above" } else { "eth0" };
             link(&nodes[number + 1], (up, on(number, 2)), &nodes[parent], (&down, on(number, 1)))?;
         }
-        Ok(Tree { family, source, nodes })
+        Ok(Tree { family, source, nodes, plain: mrouted().filter(|_| family == Family::V4) })
+    }
+
+    /// Whether one of the routers knows of no levels.
+    pub(crate) const fn has_plain(&self) -> bool {
+        self.plain.is_some()
+    }
+
+    /// Whether all of a stream goes over a link, if any of it does: a router that knows of no levels is at an end of it.
+    pub(crate) fn carries_all(&self, link: usize) -> bool {
+        self.has_plain() && (link + 1 == PLAIN || PARENTS[link] == PLAIN)
     }
 
     /// The source's address.
@@ -99,15 +122,19 @@ impl Tree {
     }
 
     /// Starts all routers, and waits until each does its part.
-    pub(crate) fn start(&self) -> Result<Vec<Relay<'_>>> {
+    pub(crate) fn start(&self) -> Result<Routers<'_>> {
+        let plain =
+            self.plain.as_ref().map(|program| Mrouted::start(program, &self.nodes[PLAIN])).transpose()?;
         let start = |(number, node)| {
             let interfaces = self.interfaces(number);
             let timers =
                 "query_interval = \"4 s\"\nquery_response = \"1 s\"\nlast_member_interval = \"300 ms\"";
             Relay::start(node, &format!("{}[multicast]\n{interfaces}\n{timers}\n", listen()))
         };
-        let routers = self.nodes.iter().take(ROUTERS).enumerate().map(start).collect::<Result<Vec<_>>>()?;
-        for router in &routers {
+        let nodes = self.nodes.iter().take(ROUTERS).enumerate();
+        let levelled = nodes.filter(|(number, _)| *number != PLAIN || plain.is_none());
+        let relays = levelled.map(start).collect::<Result<Vec<_>>>()?;
+        for router in &relays {
             wait_for("all routers do their part", || {
                 let state = router.json("/api/v1/multicast")?;
                 match self.family {
@@ -116,7 +143,7 @@ impl Tree {
                 }
             })?;
         }
-        Ok(routers)
+        Ok(Routers { relays, plain })
     }
 
     /// Whether a router of DVMRP knows the way to the source.
@@ -176,16 +203,23 @@ fn asks_hosts(state: &Value) -> Result<bool> {
     Ok(of.peek().is_some() && of.all(|one| one["is_querier"] == true))
 }
 
-/// What routers have counted, all together.
-pub(crate) fn counted(routers: &[Relay<'_>], what: &str) -> Result<u64> {
-    let one = |router: &Relay<'_>| {
-        let state = router.json("/api/v1/multicast")?;
-        ensure!(
-            state["filter_problem"].is_null(),
-            "there is no filter in the kernel: {}",
-            state["filter_problem"]
-        );
-        state["counts"][what].as_u64().with_context(|| format!("{what} is not counted"))
-    };
-    routers.iter().map(one).sum()
+impl Routers<'_> {
+    /// What relays have counted, all together.
+    pub(crate) fn counted(&self, what: &str) -> Result<u64> {
+        let one = |router: &Relay<'_>| {
+            let state = router.json("/api/v1/multicast")?;
+            ensure!(
+                state["filter_problem"].is_null(),
+                "there is no filter in the kernel: {}",
+                state["filter_problem"]
+            );
+            state["counts"][what].as_u64().with_context(|| format!("{what} is not counted"))
+        };
+        self.relays.iter().map(one).sum()
+    }
+
+    pub(crate) fn healthy(&mut self) -> Result<()> {
+        self.plain.iter_mut().try_for_each(Mrouted::healthy)?;
+        self.relays.iter_mut().try_for_each(Relay::healthy)
+    }
 }
