@@ -279,7 +279,10 @@ impl Site {
                     self.stream.put_stages(now, self.stages.take().unwrap_or_default());
                     self.stream.release_services();
                 }
-                Output::Stages(Stages::Give(_)) | Output::SenderReports(_) | Output::Feedback(_) => {}
+                Output::Stages(Stages::Give(_))
+                | Output::SenderReports(_)
+                | Output::Feedback(_)
+                | Output::GoOn => {}
                 Output::Event(event) => {
                     if let Event::SinkEnded { key, .. } = event {
                         self.sinks.retain(|other| *other != key);

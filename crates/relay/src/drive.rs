@@ -80,6 +80,7 @@ pub fn drive(driver: &mut impl Driver, class: Option<Priority>) -> Driven {
             Output::HandOver(handed) => driver.hand_over(handed),
             Output::Stages(what) => driver.stages(now, what),
             Output::Event(event) => driver.event(event),
+            Output::GoOn => {}
             Output::Wait { until } => return Driven::Until(until.map(|(at, _)| at)),
         }
     }

@@ -34,6 +34,13 @@ pub const RED_ONE_IN: u64 = 10;
 /// Packets of one order to a sink that lags. The rest follows after the others had their turn.
 pub const ORDER_PACKETS_MAX: usize = 64;
 
+/// Packets that are looked at for sinks that lag before others have their turn: those that have lost a key frame go past
+/// all that needs it.
+pub const LOOKED_AT_MAX: usize = 256;
+
+/// A sink that is looked at counts as this many packets.
+pub const LOOKED_AT_A_SINK: usize = 16;
+
 /// This many more packets to a sink make a send of datagrams about twice as long (segmented sends;
 /// `labs/fanout` measures them): an order goes to the fewer sinks, the more packets it has.
 pub const DATAGRAMS_AS_ONE: u64 = 32;

@@ -196,6 +196,11 @@ impl Distribution {
         self.branches.iter_mut().find_map(|branch| branch.next_order(now, &mut self.sinks, class, room, bps))
     }
 
+    /// Whether it has to be asked again for the next order although there was none.
+    pub(super) fn looks_on(&self, class: Priority) -> bool {
+        self.branches.iter().any(|branch| branch.looks_on(class))
+    }
+
     /// Looks for hopeless sinks, ten times within the time they have.
     pub(super) fn check_hopeless(&mut self, now: Time) {
         if now < self.hopeless_check {

@@ -25,6 +25,8 @@ pub enum Output {
     Stages(Stages),
     /// Something happened that people or other parts of the program want to know.
     Event(Event),
+    /// More urgent work may go first: not all that may be owed has been looked at. Poll again.
+    GoOn,
     /// Nothing to do until something comes in, or until `until`. Polling earlier is harmless; any
     /// `handle_…` or report may change the answer.
     Wait {

@@ -10,7 +10,7 @@ use super::state::State;
 use crate::feedback::Feedback;
 use crate::limits::SENDER_REPORT_EVERY;
 use crate::schedule::{Priority, Room, SinkKey, SinkSpec};
-use crate::send::{Order, Report};
+use crate::send::Report;
 
 /// A stream: what its driver tells it, and what the driver is to do next. What can be read of it is in [`State`].
 ///
@@ -58,6 +58,8 @@ use crate::send::{Order, Report};
 ///             // Stages of the services in other threads, if there are any.
 ///             Output::Stages(stages) => println!("{stages:?}"),
 ///             Output::Event(event) => println!("{event:?}"),
+///             // Work that is more urgent may go first, if there is any.
+///             Output::GoOn => {}
 ///             Output::Wait { until } => return until.map(|(at, _reason)| at),
 ///         }
 ///     }
@@ -170,7 +172,7 @@ impl Stream {
         self.poll_with(now, |state| next_order(state, now, class, room))
     }
 
-    fn poll_with(&mut self, now: Time, order: impl Fn(&mut State) -> Option<Order>) -> Output {
+    fn poll_with(&mut self, now: Time, next: impl Fn(&mut State) -> Option<Output>) -> Output {
         self.state.out.serve(now);
         self.check_source(now);
         // First of all, so that replicas can begin.
@@ -188,8 +190,8 @@ impl Stream {
         }
         out.change_levels(now);
         loop {
-            if let Some(order) = order(&mut self.state) {
-                return Output::Order(order);
+            if let Some(output) = next(&mut self.state) {
+                return output;
             }
             if !self.state.out.change_levels(now) {
                 break;
@@ -223,7 +225,8 @@ impl Stream {
     }
 }
 
-fn next_order(state: &mut State, now: Time, class: Priority, room: Room) -> Option<Order> {
+fn next_order(state: &mut State, now: Time, class: Priority, room: Room) -> Option<Output> {
     let bps = state.source.bps(now);
-    state.out.next_order(now, class, room, bps)
+    let order = state.out.next_order(now, class, room, bps);
+    order.map(Output::Order).or_else(|| state.out.looks_on(class).then_some(Output::GoOn))
 }

@@ -112,7 +112,7 @@ impl Bench {
                 Output::Event(event) => self.events.push(event),
                 Output::SenderReports(to) => self.reports.push(to),
                 Output::Feedback(feedback) => self.feedback.push(feedback),
-                Output::HandOver(_) | Output::Stages(_) => {}
+                Output::HandOver(_) | Output::Stages(_) | Output::GoOn => {}
                 Output::Wait { until } => return until,
             }
         }

@@ -19,6 +19,7 @@ use super::splice::Splice;
 use super::start_point::StartPoint;
 use super::stride::{max_layer_from, mend, stride};
 use crate::buffer::{Entry, Ring, Seq, Verdict};
+use crate::limits::{LOOKED_AT_A_SINK, LOOKED_AT_MAX};
 use crate::send::{Order, Recipients};
 
 /// A ring and its readers.
@@ -246,8 +247,8 @@ impl Branch {
         self.trim();
     }
 
-    /// The next order of class `priority`, if anything is owed in it that can go now. Cohorts and
-    /// sinks that lag take turns.
+    /// The next order of class `priority`, if anything is owed in it that can go now; it may have to be asked again
+    /// ([`Branch::looks_on`]). Cohorts and sinks that lag take turns.
     pub fn next_order(
         &mut self,
         now: Time,
@@ -278,15 +279,26 @@ impl Branch {
             self.resting.remove(&(due, key));
             self.requeue(sinks, key);
         }
-        while let Some(key) = self.ready[priority as usize].pop_front() {
+        let mut looked_at = 0;
+        while looked_at < LOOKED_AT_MAX
+            && let Some(key) = self.ready[priority as usize].pop_front()
+        {
             if let Some(sink) = sinks.get_mut(key.0) {
                 sink.queued = false;
             }
+            let from = self.cursor(sinks, key);
             if let Some(order) = self.advance(now, sinks, key, stream_bps) {
                 return Some(order);
             }
+            let passed = from.zip(self.cursor(sinks, key)).map_or(0, |(from, to)| to - from);
+            looked_at += passed as usize + LOOKED_AT_A_SINK;
         }
         None
+    }
+
+    /// Whether sinks of a class that lag are left to be looked at when there was no order: see [`LOOKED_AT_MAX`].
+    pub fn looks_on(&self, priority: Priority) -> bool {
+        !self.ready[priority as usize].is_empty()
     }
 
     /// The sinks that are not up with the newest packet, the slowest first.

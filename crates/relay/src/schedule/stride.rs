@@ -7,7 +7,7 @@ use outflow_packet::{DropReason, MaxLayer, TrackMask};
 use super::counters::Counters;
 use super::sink::Sink;
 use crate::buffer::{Entry, Ring, Seq};
-use crate::limits::ORDER_PACKETS_MAX;
+use crate::limits::{LOOKED_AT_MAX, ORDER_PACKETS_MAX};
 
 /// What becomes of some packets.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,14 +54,16 @@ impl Stride {
 }
 
 /// How far a sink goes by one order, and what becomes of the packets: as far as packets and bytes of an order
-/// reach, but not beyond where a broken track mends, where the sink takes other layers, or where it goes on in
+/// reach and packets are looked at at once, but not beyond where a broken track mends, where the sink takes other layers, or where it goes on in
 /// another branch.
 pub(super) fn stride(ring: &Ring, sink: &Sink, reach: Range<Seq>, room: usize) -> (Seq, Stride) {
     let from = reach.start;
     let (mut to, mut stride) = (from, Stride::default());
     for (seq, entry) in ring.range(from, reach.end) {
         let mends = seq > from && sink.broken.has(entry.packet.tag.track) && entry.starts_key;
-        let full = stride.sent.packets as usize >= ORDER_PACKETS_MAX || stride.sent.bytes as usize >= room;
+        let full = stride.sent.packets as usize >= ORDER_PACKETS_MAX
+            || stride.sent.bytes as usize >= room
+            || (seq - from) as usize >= LOOKED_AT_MAX;
         let stops =
             sink.stop.is_some_and(|stop| seq >= stop) || sink.is_entering(from) != sink.is_entering(seq);
         if mends || full || stops || max_layer_from(ring, sink, entry) != sink.max_layer {

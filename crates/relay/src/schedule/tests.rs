@@ -6,7 +6,7 @@ use outflow_packet::{DropReason, Packet};
 
 use super::*;
 use crate::buffer::{Ring, Seq, WhenFull};
-use crate::limits::{CATCH_UP_BURST_BYTES, RING_BYTES_MIN};
+use crate::limits::{CATCH_UP_BURST_BYTES, LOOKED_AT_MAX, RING_BYTES_MIN};
 use crate::send::{Order, Recipients};
 
 mod gather;
@@ -86,9 +86,17 @@ impl Bench {
     }
 
     fn serve(&mut self) {
-        while let Some(order) = self.next() {
-            self.carry_out(&order);
+        loop {
+            match self.next() {
+                Some(order) => drop(self.carry_out(&order)),
+                None if self.looks_on() => {}
+                None => return,
+            }
         }
+    }
+
+    fn looks_on(&self) -> bool {
+        Priority::ALL.into_iter().any(|priority| self.branch.looks_on(priority))
     }
 
     fn drops(&self, key: SinkKey, reason: DropReason) -> u64 {
@@ -175,6 +183,31 @@ fn a_slow_sink_loses_its_oldest_packets_up_to_a_key_frame_and_no_other_loses_any
     assert_eq!(lost, resumed - 10, "every packet was sent or counted");
     assert_eq!(bench.drops(well, DropReason::SlowSink), 0);
     assert_eq!(bench.sinks[slow.0].lossy_since, None, "it has caught up");
+}
+
+#[test]
+fn others_have_their_turn_while_sinks_that_have_lost_a_key_frame_go_past_what_needs_it() {
+    let mut bench = Bench::new(4 * LOOKED_AT_MAX * SIZE);
+    let slow: Vec<_> = (0..2).map(|_| bench.join(Transport::Stream, Priority::Normal)).collect();
+    bench.gop(1);
+    bench.serve();
+    slow.iter().for_each(|key| bench.block(*key));
+    for _ in 0..8 * LOOKED_AT_MAX {
+        bench.push(0, false);
+    }
+    let owed = bench.branch.ring().len();
+    assert!(owed > 3 * LOOKED_AT_MAX, "{owed}");
+    slow.iter().for_each(|key| bench.branch.writable(&mut bench.sinks, *key));
+    let mut turns = 1;
+    while bench.next().is_none() && bench.looks_on() {
+        turns += 1;
+        let passed: u64 = slow.iter().map(|key| bench.drops(*key, DropReason::DependsOnDropped)).sum();
+        assert!(passed as usize <= turns * LOOKED_AT_MAX, "{passed} in {turns} turns");
+    }
+    assert!(turns > 2 * 3, "{turns}");
+    for key in slow {
+        assert_eq!(bench.drops(key, DropReason::DependsOnDropped) as usize, owed);
+    }
 }
 
 #[test]

@@ -66,6 +66,7 @@ impl Silence {
                 }
                 Output::Wait { .. } => return sent,
                 Output::Event(_)
+                | Output::GoOn
                 | Output::SenderReports(_)
                 | Output::Feedback(_)
                 | Output::HandOver(_)

@@ -50,7 +50,7 @@ impl Site {
                 }
                 Output::Event(event) => self.events.push(event),
                 Output::HandOver(handed) => self.handed.extend(handed),
-                Output::SenderReports(_) | Output::Feedback(_) | Output::Stages(_) => {}
+                Output::SenderReports(_) | Output::Feedback(_) | Output::Stages(_) | Output::GoOn => {}
                 Output::Wait { until } => {
                     assert!(until.is_none_or(|(at, why)| at > now || why == Wake::CatchUp), "{until:?}");
                     return;
