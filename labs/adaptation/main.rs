@@ -18,12 +18,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use outflow_adapt::{Gradient, Paper, Policy};
 use outflow_labs::figures::{Options, progress, run_lab};
-use outflow_labs::net::Paths;
 use outflow_labs::programs::missing;
 use outflow_study::plot::{Panel, svg};
 use serde_json::{Map, Value, json};
 
-use scene::{Client, NARROW_RATE, Plan, Run, run};
+use scene::{Client, NARROW_RATE, Plan, Run, Scene, run};
 use score::{Score, adapted};
 use video::{LEAD, RATE, Video};
 
@@ -43,7 +42,7 @@ fn lab(options: &Options) -> Result<Value> {
     }
     let (plan, beside) = if options.quick { (QUICK, 0) } else { (FULL, 2) };
     progress(format!("{} pictures are coded", plan.end));
-    let lab = Lab { paths: Paths::new()?, video: Video::new(LEAD + plan.end)?, plan };
+    let lab = Lab { scene: Scene::new()?, video: Video::new(LEAD + plan.end)?, plan };
     let (mut figures, mut lines) = (Map::new(), Vec::new());
     let clients: [(&str, Option<Box<dyn Policy>>); 3] = [
         ("without", None),
@@ -79,14 +78,14 @@ fn tell(run: &Run, change: &outflow_client::Change) {
 }
 
 struct Lab {
-    paths: Paths,
+    scene: Scene,
     video: Video,
     plan: Plan,
 }
 
 impl Lab {
     fn play(&self, client: Client) -> Result<(Run, Score)> {
-        let run = run(&self.paths, &self.video, self.plan, client)?;
+        let run = run(&self.scene, &self.video, self.plan, client)?;
         let score = Score::of(&run, &self.video, self.plan)?;
         Ok((run, score))
     }

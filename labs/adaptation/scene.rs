@@ -8,9 +8,10 @@ use anyhow::{Context, Result};
 use outflow_adapt::{Adaptation, Policy};
 use outflow_client::{Adapter, Change, Clock, Lower, Options, Received, subscribe};
 use outflow_labs::net::{Paths, RELAY_IN, RELAY_OUT};
-use outflow_labs::process::Program;
-use outflow_labs::relay::{PATIENCE, RTSP_PORT, Relay, listen};
+use outflow_labs::path::{Path, THERE};
+use outflow_labs::relay::{RTSP_PORT, Relay, listen};
 use outflow_media::Time;
+use outflow_sim::network::World;
 use outflow_wavelet::Codestream;
 use outflow_wavelet::rtp::{Assembled, Assembler, description};
 
@@ -19,11 +20,9 @@ use crate::video::{LEAD, RATE, TICKS, Video};
 const PORT: u16 = 5004;
 /// Packets of a frame are spread over this share of the time until the next one, as `wavelet send` does.
 const SPREAD: f64 = 0.8;
-/// The device towards the players.
-const DEVICE: &str = "out0";
-/// 100 Mbit/s, and the limit of the paper. A queue as long as a second at that.
-const WIDE: &str = "rate 100mbit burst 64kb limit 256kb";
-const NARROW: &str = "rate 100kbit burst 1600 limit 12500";
+/// 100 Mbit/s, and the limit of the paper. A buffer that holds a second at that.
+const WIDE: &str = "100 Mbit/s, buffer 256 kB";
+const NARROW: &str = "100 kbit/s, buffer 12500 B";
 /// What the limit is in bytes a second.
 pub(crate) const NARROW_RATE: f64 = 12_500.0;
 
@@ -68,25 +67,39 @@ struct Moments {
     over: bool,
 }
 
-pub(crate) fn run(paths: &Paths, video: &Video, plan: Plan, client: Client) -> Result<Run> {
+/// Source, relay and client, with the link to the client.
+pub(crate) struct Scene {
+    /// The link goes before the places that it joins.
+    path: Path<World>,
+    paths: Paths,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Result<Self> {
+        let paths = Paths::new()?;
+        Ok(Self { path: paths.to_players(WIDE, "0 ms")?, paths })
+    }
+}
+
+pub(crate) fn run(scene: &Scene, video: &Video, plan: Plan, client: Client) -> Result<Run> {
+    let Scene { path, paths } = scene;
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("video.sdp");
     let shape_of = video.pictures.first().map(outflow_wavelet::Picture::shape);
     std::fs::write(&file, description(shape_of, RELAY_IN.into(), &[PORT]))?;
     let source =
         format!("[streams.video]\nsource = \"rtp://0.0.0.0:{PORT}\"\nsdp = \"{}\"\n", file.display());
-    shape(paths, "replace", WIDE)?;
+    path.change(THERE, WIDE)?;
     let relay = Relay::start(&paths.relay, &(listen() + &source))?;
     let (clock, moments) = (Clock::start(), Mutex::new(Moments::default()));
     let received = std::thread::scope(|scope| {
-        let sending = scope.spawn(|| send(paths, video, plan, clock, &moments));
+        let sending = scope.spawn(|| send(scene, video, plan, clock, &moments));
         let received =
             relay.wait_up("video").and_then(|_| paths.players.run(|| receive(client, clock, &moments)));
         sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         received
     });
     drop(relay);
-    shape(paths, "delete", "")?;
     let (shown, adapter) = received?;
     let moments = moments.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let missing = "the source did not get so far";
@@ -99,15 +112,9 @@ pub(crate) fn run(paths: &Paths, video: &Video, plan: Plan, client: Client) -> R
     })
 }
 
-/// Changes what the link to the players carries.
-fn shape(paths: &Paths, what: &str, limit: &str) -> Result<()> {
-    let kind = if limit.is_empty() { "" } else { "tbf" };
-    let line = format!("tc qdisc {what} dev {DEVICE} root {kind} {limit}");
-    Program::words(&line).within(&paths.relay).finish(PATIENCE).map(drop)
-}
-
 /// Sends all frames in real time, and changes the link in between.
-fn send(paths: &Paths, video: &Video, plan: Plan, clock: Clock, moments: &Mutex<Moments>) -> Result<()> {
+fn send(scene: &Scene, video: &Video, plan: Plan, clock: Clock, moments: &Mutex<Moments>) -> Result<()> {
+    let Scene { path, paths } = scene;
     let socket = paths.source.run(|| UdpSocket::bind("0.0.0.0:0"))?;
     socket.connect((RELAY_IN, PORT))?;
     let note = |set: &dyn Fn(&mut Moments)| {
@@ -120,10 +127,10 @@ fn send(paths: &Paths, video: &Video, plan: Plan, clock: Clock, moments: &Mutex<
         if number == LEAD {
             note(&|moments| moments.began = Some(clock.now()));
         } else if number == LEAD + plan.narrow_from {
-            shape(paths, "change", NARROW)?;
+            path.change(THERE, NARROW)?;
             note(&|moments| moments.narrow = Some(clock.now()));
         } else if number == LEAD + plan.narrow_until {
-            shape(paths, "change", WIDE)?;
+            path.change(THERE, WIDE)?;
             note(&|moments| moments.wide = Some(clock.now()));
         }
         let step = interval.mul_f64(SPREAD / packets.len() as f64);

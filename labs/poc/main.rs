@@ -5,13 +5,12 @@
 //! And what it costs the relay to serve many receivers by it (`served.rs`).
 //!
 //! `stream.rs` says what is sent, `wire.rs` how it goes through a transport, `transport.rs` which programs carry it,
-//! `path.rs` and `loss.rs` what the path does to it, `score.rs` and `pictures.rs` what counts as what, `draw.rs`
+//! `path.rs` what the path does to it, `score.rs` and `pictures.rs` what counts as what, `draw.rs`
 //! draws. Units are sent at the pace of the video: those of a picture are spread over its 40 ms.
 //!
 //! The partial-order transport is left out if `outflow` has no `poc send`.
 
 mod draw;
-mod loss;
 mod path;
 mod pictures;
 mod run;

@@ -1,24 +1,19 @@
-//! The impaired path: two namespaces, a TUN device in each, and between them this program, which delays what goes
-//! either way, loses some of it, and counts. All transports go through it alike and at the same time; it tells them
-//! apart by their ports.
-//!
-//! A device of packets has no offloads: what comes out is what a wire would carry, whole and with checksums.
+//! The impaired path between two namespaces. All transports go through it at the same time, each through a world of
+//! its own, in the same weather: bad times come at the same moments, and what else chance brings begins with the same
+//! seed. They are told apart by their ports.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{Read, Write};
 use std::net::Ipv4Addr;
-use std::os::fd::AsRawFd;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use fastrand::Rng;
+use anyhow::{Context as _, Result};
+use bytes::Bytes;
+use outflow_emulate::drive::Carry;
 use outflow_labs::net::Namespace;
-use outflow_labs::process::be_preferred;
+use outflow_labs::path::{BACK, Place, THERE, world};
+use outflow_media::Time;
+use outflow_sim::network::{Arrived, Impairments, LinkModel, Outages, World};
 
-use crate::loss::Weather;
 use crate::transport::Transport;
 
 /// Where senders are.
@@ -26,7 +21,14 @@ pub(crate) const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// Where receivers are.
 pub(crate) const SINK: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 const DEVICE: &str = "path0";
-const MTU: usize = 1500;
+
+/// How long a bad time is on average.
+const BURST: Duration = Duration::from_millis(30);
+/// What is lost in one.
+const IN_BURST: f64 = 0.5;
+
+/// Lost packets of a transport that are kept until they are counted. Further ones are not known as units.
+const LOST_MAX: usize = 100_000;
 
 /// From the source to the sink, or back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,142 +44,131 @@ pub(crate) struct Count {
     /// With the header of IP.
     pub(crate) bytes: u64,
     pub(crate) lost: u64,
-    /// Those that were lost on the way there.
-    pub(crate) lost_packets: Vec<(Instant, Vec<u8>)>,
+    /// Those that were lost on the way there since they were asked for before, and when.
+    pub(crate) lost_packets: Vec<(Instant, Bytes)>,
 }
 
-/// Counts by flow and way.
+/// Counts by flow and way, of those that have packets.
 pub(crate) type Counts = BTreeMap<(Transport, Way), Count>;
-
-/// What is lost both ways, from a moment on.
-#[derive(Debug)]
-struct Storm {
-    begins: Instant,
-    there: Weather,
-    back: Weather,
-    seed: u64,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    counts: Mutex<Counts>,
-    storm: OnceLock<Storm>,
-}
 
 /// The path, gone when this is dropped.
 pub(crate) struct Path {
+    path: outflow_labs::path::Path<Worlds>,
     pub(crate) source: Namespace,
     pub(crate) sink: Namespace,
-    shared: Arc<Shared>,
+    delay: Duration,
 }
 
 impl Path {
     /// A path that loses nothing yet and takes so long either way.
-    pub(crate) fn new(delay: Duration) -> Result<Self> {
+    pub(crate) fn new(delay: Duration, seed: u64) -> Result<Self> {
         let (source, sink) = (Namespace::new("source")?, Namespace::new("sink")?);
-        let (at_source, at_sink) = (device(&source, (SOURCE, SINK))?, device(&sink, (SINK, SOURCE))?);
-        let path = Self { source, sink, shared: Arc::default() };
-        for (way, from, to) in [(Way::There, &at_source, &at_sink), (Way::Back, &at_sink, &at_source)] {
-            let (from, to, shared) = (from.try_clone()?, to.try_clone()?, Arc::clone(&path.shared));
-            let (entrance, exit) = channel();
-            std::thread::spawn(move || take_in(from, way, delay, &shared, &entrance));
-            std::thread::spawn(move || let_out(to, &exit));
+        let place = |namespace, address| Place { namespace, device: DEVICE, address };
+        let path = outflow_labs::path::Path::new([place(&source, SOURCE), place(&sink, SINK)], move || {
+            Worlds::new(delay, seed)
+        })?;
+        Ok(Self { path, source, sink, delay })
+    }
+
+    /// Begins to lose a share of all packets, 0 to 0.5, at a moment.
+    pub(crate) fn storm(&self, share: f64, begins: Instant) -> Result<()> {
+        let model = LinkModel { impairments: weather(share), ..link(self.delay)? };
+        let begins = self.path.time_of(begins);
+        self.path.with(move |worlds| worlds.change(begins, &model))?
+    }
+
+    /// What has been counted so far, and packets that were lost since the last time.
+    pub(crate) fn counts(&self) -> Result<Counts> {
+        let mut counts = Counts::new();
+        for (transport, (links, lost)) in self.path.with(Worlds::counts)? {
+            for (way, name) in [(Way::There, THERE), (Way::Back, BACK)] {
+                let (_, link) = links.iter().find(|(link, _)| link == name).context("both are there")?;
+                let of_way = lost.iter().filter(|lost| way == Way::There && links[lost.link].0 == name);
+                // It was lost when it came in, and not at the end of the link.
+                let moment = |at: Time| self.path.moment_of(at) - self.delay;
+                let lost_packets = of_way.map(|lost| (moment(lost.at), lost.packet.clone())).collect();
+                let (packets, bytes, lost) = (link.packets, link.bytes, link.lost);
+                if packets > 0 {
+                    counts.insert((transport, way), Count { packets, bytes, lost, lost_packets });
+                }
+            }
         }
-        Ok(path)
-    }
-
-    /// Begins to lose a share of all packets at a moment, for so long at most.
-    pub(crate) fn storm(&self, share: f64, begins: Instant, lasts: Duration, seed: u64) {
-        let weather = |seed| Weather::new(share, lasts, seed);
-        let storm = Storm { begins, there: weather(seed), back: weather(seed ^ 0xb4c), seed };
-        self.shared.storm.set(storm).expect("there is one storm a path");
-    }
-
-    /// What has been counted so far.
-    pub(crate) fn counts(&self) -> Counts {
-        self.shared.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        Ok(counts)
     }
 }
 
-impl Drop for Path {
-    /// Threads that wait for packets of a device end with it.
-    fn drop(&mut self) {
-        for namespace in [&self.source, &self.sink] {
-            let _gone_with_the_namespace = namespace.ip(&["link", "delete", DEVICE]);
+fn link(delay: Duration) -> Result<LinkModel> {
+    Ok(outflow_emulate::link(&format!("{} us", delay.as_micros()))?)
+}
+
+/// What is done to packets so that a share of them is lost: half of it falls into bad times in which every other packet
+/// is lost, the rest are single packets.
+fn weather(share: f64) -> Impairments {
+    if share == 0.0 {
+        return Impairments::default();
+    }
+    let bad = share / 2.0 / IN_BURST;
+    let loss = share / 2.0 / (1.0 - bad);
+    // Single packets are lost in bad times, too.
+    let in_burst = 1.0 - (1.0 - IN_BURST) / (1.0 - loss);
+    let outages = Outages { share: bad, last: BURST, loss: in_burst };
+    Impairments { loss, outages: Some(outages), ..Impairments::default() }
+}
+
+/// A world for each transport.
+struct Worlds(BTreeMap<Transport, World>);
+
+type Counted = (Vec<(String, outflow_sim::network::LinkReport)>, Vec<outflow_sim::network::Lost>);
+
+impl Worlds {
+    fn new(delay: Duration, seed: u64) -> Result<Self> {
+        let words = format!("{} us", delay.as_micros());
+        let of = |transport| {
+            let mut world = world(&words, &words, seed)?;
+            world.keep_lost(LOST_MAX);
+            Ok((transport, world))
+        };
+        Ok(Self(Transport::ALL.into_iter().map(of).collect::<Result<_>>()?))
+    }
+
+    fn change(&mut self, at: Time, model: &LinkModel) -> Result<()> {
+        for world in self.0.values_mut() {
+            for link in [THERE, BACK] {
+                world.change(at, link, model)?;
+            }
         }
+        Ok(())
+    }
+
+    fn counts(&mut self) -> BTreeMap<Transport, Counted> {
+        let of = |(transport, world): (&Transport, &mut World)| {
+            (*transport, (world.report().links, world.lost().collect()))
+        };
+        self.0.iter_mut().map(of).collect()
     }
 }
 
-/// Makes a device of packets in a namespace. It is gone when its file is closed.
-fn device(namespace: &Namespace, (here, there): (Ipv4Addr, Ipv4Addr)) -> Result<File> {
-    let file = namespace.run(open_device).context("cannot make a TUN device")?;
-    // Nothing is to be lost but what we lose.
-    for line in [
-        format!("link set {DEVICE} mtu {MTU} txqueuelen 10000"),
-        format!("address add {here} peer {there} dev {DEVICE}"),
-        format!("link set {DEVICE} up"),
-    ] {
-        namespace.ip(&line.split_whitespace().collect::<Vec<_>>())?;
-    }
-    Ok(file)
-}
-
-#[allow(unsafe_code, reason = "a TUN device is made by an ioctl that no library here wraps")]
-fn open_device() -> std::io::Result<File> {
-    use nix::libc;
-
-    let file = File::options().read(true).write(true).open("/dev/net/tun")?;
-    // struct ifreq: 16 bytes of name, and a union of which the flags are the first two.
-    #[repr(C)]
-    struct Request {
-        name: [u8; 16],
-        flags: libc::c_short,
-        rest: [u8; 22],
-    }
-    let mut request =
-        Request { name: [0; 16], flags: (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short, rest: [0; 22] };
-    request.name[..DEVICE.len()].copy_from_slice(DEVICE.as_bytes());
-    // SAFETY: TUNSETIFF reads and writes a `struct ifreq`, 40 bytes, which `request` is and outlives.
-    let made = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
-    if made < 0 { Err(std::io::Error::last_os_error()) } else { Ok(file) }
-}
-
-/// Takes packets out of a device; those that are not lost go on.
-fn take_in(mut device: File, way: Way, delay: Duration, shared: &Shared, on: &Sender<(Instant, Vec<u8>)>) {
-    be_preferred();
-    let mut chances: BTreeMap<Transport, Rng> = BTreeMap::new();
-    let mut packet = vec![0; 2 * MTU];
-    while let Ok(bytes) = device.read(&mut packet) {
-        let (now, packet) = (Instant::now(), packet[..bytes].to_vec());
-        let Some(transport) = transport_of(&packet) else { continue };
-        let storm = shared.storm.get().filter(|storm| storm.begins <= now);
-        let is_lost = storm.is_some_and(|storm| {
-            let chance = chances.entry(transport).or_insert_with(|| Rng::with_seed(storm.seed));
-            let weather = if way == Way::There { &storm.there } else { &storm.back };
-            weather.loses(now - storm.begins, chance)
-        });
-        let mut counts = shared.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry((transport, way)).or_default();
-        count.packets += 1;
-        count.bytes += bytes as u64;
-        count.lost += u64::from(is_lost);
-        if is_lost && way == Way::There {
-            count.lost_packets.push((now, packet));
-        } else if !is_lost && on.send((now + delay, packet)).is_err() {
-            break;
-        }
-    }
-}
-
-/// Lets packets out at the other end when they are due.
-fn let_out(mut device: File, from: &Receiver<(Instant, Vec<u8>)>) {
-    be_preferred();
-    while let Ok((due, packet)) = from.recv() {
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        if device.write_all(&packet).is_err() {
-            break;
+impl Carry for Worlds {
+    fn handle(&mut self, now: Time, port: usize, packet: Bytes) {
+        if let Some(world) = transport_of(&packet).and_then(|transport| self.0.get_mut(&transport)) {
+            world.handle(now, port, packet);
         }
     }
+
+    fn next_at(&mut self) -> Option<Time> {
+        self.0.values_mut().filter_map(World::next_at).min()
+    }
+
+    fn advance(&mut self, now: Time) {
+        self.0.values_mut().for_each(|world| world.advance(now));
+    }
+
+    fn arrived(&mut self, to: &mut Vec<Arrived>) {
+        self.0.values_mut().for_each(|world| to.extend(world.arrived()));
+    }
+
+    /// How late it is shows in what is received.
+    fn tell(&mut self, _: Option<Duration>) {}
 }
 
 /// Whose a packet is, by its ports.
@@ -193,21 +184,49 @@ fn transport_of(packet: &[u8]) -> Option<Transport> {
 mod tests {
     use super::*;
 
+    fn packet(protocol: u8, from: u16, to: u16) -> Vec<u8> {
+        let mut packet = vec![0; 28];
+        packet[0] = 0x45;
+        packet[3] = 28;
+        packet[9] = protocol;
+        packet[20..22].copy_from_slice(&from.to_be_bytes());
+        packet[22..24].copy_from_slice(&to.to_be_bytes());
+        packet
+    }
+
     #[test]
     fn flows_are_told_apart_by_their_ports_either_way() {
-        let packet = |protocol: u8, from: u16, to: u16| {
-            let mut packet = vec![0; 28];
-            packet[0] = 0x45;
-            packet[9] = protocol;
-            packet[20..22].copy_from_slice(&from.to_be_bytes());
-            packet[22..24].copy_from_slice(&to.to_be_bytes());
-            packet
-        };
         let (tcp, srt) = (Transport::Tcp.port(), Transport::Srt.port());
         assert_eq!(transport_of(&packet(6, 40_000, tcp)), Some(Transport::Tcp));
         assert_eq!(transport_of(&packet(17, srt, 40_000)), Some(Transport::Srt));
         assert_eq!(transport_of(&packet(17, 40_000, 40_001)), None);
         assert_eq!(transport_of(&packet(1, 0, tcp)), None);
         assert_eq!(transport_of(&[0x45]), None);
+    }
+
+    #[test]
+    fn the_wanted_share_is_lost_from_its_moment_on_and_alike_for_all() {
+        let delay = Duration::from_millis(50);
+        for share in [0.05, 0.1, 0.3, 0.5] {
+            let mut worlds = Worlds::new(delay, 1).expect("valid");
+            let model = LinkModel { impairments: weather(share), ..link(delay).expect("valid") };
+            worlds.change(Time::from_millis(10_000), &model).expect("it may");
+            let mut arrived = Vec::new();
+            for number in 0..201_000 {
+                for transport in [Transport::Udp, Transport::Srt] {
+                    let sent = Bytes::from(packet(17, 40_000, transport.port()));
+                    worlds.handle(Time::from_millis(10 * number), 0, sent);
+                }
+                worlds.arrived(&mut arrived);
+            }
+            let counts = worlds.counts();
+            let lost = |transport| &counts[&transport].1;
+            assert!(lost(Transport::Udp)[0].at >= Time::from_millis(10_000) + delay);
+            let times = |transport| lost(transport).iter().map(|lost| lost.at).collect::<Vec<_>>();
+            assert_eq!(times(Transport::Udp), times(Transport::Srt));
+            let found = counts[&Transport::Udp].0.iter().map(|(_, link)| link.lost).sum::<u64>() as f64 / 2e5;
+            assert!((found / share - 1.0).abs() < 0.1, "{found} instead of {share}");
+        }
+        assert_eq!(weather(0.0), Impairments::default());
     }
 }

@@ -79,7 +79,7 @@ enum Entry {
 
 /// Runs it.
 pub(crate) fn run(conditions: &Conditions) -> Result<Outcome> {
-    let path = Path::new(conditions.delay)?;
+    let path = Path::new(conditions.delay, conditions.seed)?;
     let over = Arc::new(AtomicBool::new(false));
     let legs = conditions.transports.iter().map(|transport| Leg::start(*transport, &path, conditions, &over));
     let mut legs = legs.collect::<Result<Vec<_>>>()?;
@@ -87,7 +87,7 @@ pub(crate) fn run(conditions: &Conditions) -> Result<Outcome> {
         for leg in &mut legs {
             leg.lives()?;
         }
-        let counts = path.counts();
+        let counts = path.counts()?;
         let there_and_back =
             |transport| [Way::There, Way::Back].iter().all(|way| counts.contains_key(&(transport, *way)));
         Ok(legs.iter().all(|leg| !leg.transport.connects() || there_and_back(leg.transport)))
@@ -96,9 +96,9 @@ pub(crate) fn run(conditions: &Conditions) -> Result<Outcome> {
 
     let began = Instant::now() + Duration::from_millis(200);
     let lasts = Stream::due(conditions.stream.units().count()) + conditions.delay + conditions.terms.latency;
-    path.storm(conditions.loss, began, lasts + GRACE, conditions.seed);
+    path.storm(conditions.loss, began)?;
     let before = legs.iter().map(Leg::processor_time).collect::<Result<Vec<_>>>()?;
-    let bytes_before = path.counts();
+    let bytes_before = path.counts()?;
     let feeders: Vec<_> = legs
         .iter_mut()
         .map(|leg| {
@@ -108,7 +108,7 @@ pub(crate) fn run(conditions: &Conditions) -> Result<Outcome> {
         .collect();
     std::thread::sleep((began + lasts + GRACE).saturating_duration_since(Instant::now()));
 
-    let counts = less(path.counts(), &bytes_before);
+    let counts = less(path.counts()?, &bytes_before);
     let after = legs.iter().map(Leg::processor_time).collect::<Result<Vec<_>>>()?;
     over.store(true, Ordering::Relaxed);
     let cpus = before.into_iter().zip(after).map(|(before, after)| after.saturating_sub(before));

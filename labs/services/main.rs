@@ -41,7 +41,8 @@ const IN_A_ROW: usize = 10;
 /// the pause before it is another program's turn.
 const POLL: &str = "poll = \"1 ms\"\n";
 const PAUSE: Duration = Duration::from_millis(2);
-/// The paper's network, in the words of tc(8); a frame at a time.
+/// The paper's network, in the words of tc(8); a frame at a time. It is the kernel's, not a path of ours
+/// (`outflow_labs::path`): that would take time of the two cores on which microseconds are measured.
 const SHAPE: &str = "root tbf rate 100mbit burst 1600 latency 1s";
 
 /// In which state the core is on which images are worked on.

@@ -16,6 +16,7 @@ pub mod membership;
 pub mod nats;
 pub mod net;
 pub mod page;
+pub mod path;
 pub mod process;
 pub mod programs;
 pub mod receive;

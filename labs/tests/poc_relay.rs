@@ -160,9 +160,8 @@ fn where_there_is_not_room_for_all_key_pictures_come() -> Result<()> {
     let Some(paths) = scene("a narrow way over the partial-order transport", &["ffmpeg"])? else {
         return Ok(());
     };
+    let _narrow = paths.to_players("1200 kbit/s, buffer 15 kB", "0 ms")?;
     let mut relay = Relay::start(&paths.relay, &(with_poc(None) + "[streams.cam]\nsource = \"push\"\n"))?;
-    let shape = "tc qdisc replace dev out0 root tbf rate 1200kbit burst 4000 limit 15000";
-    Program::words(shape).within(&paths.relay).finish(PATIENCE)?;
     let pictures = "-re -f lavfi -i testsrc2=size=320x240:rate=25,noise=alls=20:allf=t -g 25 -bf 3 \
                     -sc_threshold 0 -c:v libx264 -preset veryfast -b:v 1800k -maxrate 1800k -bufsize 900k \
                     -x264-params b-pyramid=none:b-adapt=0:ref=1:weightp=0";

@@ -6,35 +6,26 @@
     reason = "a driver owns clock, devices, processes and threads"
 )]
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
-use outflow_media::Time;
 use outflow_rtp::sdp::MediaDescription;
-use outflow_sim::network::{Arrived, Network, NetworkError, On, PortPlace, Report, World, ports};
+use outflow_sim::network::{Network, NetworkError, On, PortPlace, Report, World, ports};
 use outflow_socket::Tun;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use crate::limits::{PACKET_BYTES_MAX, READ_AT_ONCE};
+use crate::drive::{Device, Drive, punctual};
 use crate::space::{Behind, Space};
-
-/// The longest that it waits without looking whether it is to end.
-const LOOK_AFTER: Duration = Duration::from_millis(100);
 
 /// How long programs have to end when they are told to. Then they are ended.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long is waited for packets that are on their way when the programs have ended.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(5);
-
-/// Bytes that packets are put into, one behind the other.
-const BLOCK: usize = 256 * 1024;
 
 /// What is at an end of the network, in the order of their names.
 #[derive(Debug)]
@@ -77,19 +68,8 @@ fn failed(what: &str) -> impl Fn(io::Error) -> LiveError + '_ {
 
 /// A network in real time, with what runs at its ends.
 pub struct Live {
-    world: World,
-    /// By the ports of ends, in order.
-    devices: Vec<Device>,
+    drive: Drive<World>,
     programs: Vec<Running>,
-    began: Instant,
-    scratch: Vec<u8>,
-    block: BytesMut,
-}
-
-/// A port of an end.
-struct Device {
-    port: usize,
-    tun: Tun,
 }
 
 /// A program that runs, or has ended.
@@ -129,17 +109,10 @@ impl Live {
             let set_up = spaces[place.place].set_up(tun, place.addresses, behind, place.number == 0);
             set_up.map_err(failed("cannot give a network device its address"))?;
         }
-        let mut live = Live {
-            world,
-            devices,
-            programs: Vec::new(),
-            began: Instant::now(),
-            scratch: vec![0; PACKET_BYTES_MAX],
-            block: BytesMut::new(),
-        };
+        let mut live = Live { drive: Drive::new(world, devices), programs: Vec::new() };
         for (at, end) in ends.iter_mut().enumerate() {
             let Some(program) = &mut end.program else { continue };
-            name_addresses(program, network, live.world.ports(), at);
+            name_addresses(program, network, live.drive.carries.ports(), at);
             let name = program.get_program().to_string_lossy().into_owned();
             let running = Running::start(&spaces[at], program);
             live.programs.push(running.map_err(failed(&format!("cannot start {name}")))?);
@@ -155,24 +128,23 @@ impl Live {
     /// # Errors
     /// The system refuses to wait.
     pub fn run(&mut self, stop: &Arc<AtomicBool>, lasts: Option<Duration>) -> Result<Report, LiveError> {
-        // A wait ends when it is over, not up to 50 µs later.
-        let _as_before = nix::sys::prctl::set_timerslack(1);
+        punctual();
         let (mut told, mut ended): (Option<Instant>, Option<Instant>) = (None, None);
         loop {
-            self.wait().map_err(failed("cannot wait for packets"))?;
-            self.pass();
-            for at in 0..self.devices.len() {
-                self.read(at);
+            let running = self.programs.iter().filter(|program| program.status.is_none());
+            let ends = running.map(|program| program.ends.as_fd());
+            if self.drive.wait(ends).map_err(failed("cannot wait for packets"))? {
+                self.reap();
             }
-            self.pass();
+            self.drive.turn();
             if self.have_ended() {
                 // What they have sent last still arrives.
                 let ended = *ended.get_or_insert_with(Instant::now);
-                if self.world.held() == 0 || ended.elapsed() > ARRIVES_WITHIN {
-                    return Ok(self.world.report());
+                if self.drive.carries.held() == 0 || ended.elapsed() > ARRIVES_WITHIN {
+                    return Ok(self.drive.carries.report());
                 }
             }
-            let is_over = lasts.is_some_and(|lasts| self.began.elapsed() >= lasts);
+            let is_over = lasts.is_some_and(|lasts| self.drive.began().elapsed() >= lasts);
             if told.is_none() && (is_over || stop.load(Ordering::Relaxed)) {
                 told = Some(Instant::now());
                 self.programs.iter().for_each(|program| program.signal(Signal::TERM));
@@ -188,61 +160,10 @@ impl Live {
         self.programs.iter().map(|program| program.status)
     }
 
-    fn now(&self) -> Time {
-        Time::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    /// Waits for a packet, for the time of one that travels, or for the end of a program.
-    fn wait(&mut self) -> io::Result<()> {
-        let now = self.now();
-        let wait = self.world.next_at().map_or(LOOK_AFTER, |at| at.since(now).min(LOOK_AFTER));
-        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
-        let devices = self.devices.iter().map(|device| device.tun.file.as_fd());
-        let running = self.programs.iter().filter(|program| program.status.is_none());
-        let all = devices.chain(running.map(|program| program.ends.as_fd()));
-        let mut all: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        match poll(&mut all, Some(&timeout)) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => return Ok(()),
-            Err(error) => return Err(error.into()),
-        }
-        if all[self.devices.len()..].iter().any(|end| !end.revents().is_empty()) {
-            self.reap();
-        }
-        Ok(())
-    }
-
     /// Takes the statuses of programs that have ended.
     fn reap(&mut self) {
         for program in &mut self.programs {
             program.status = program.status.or_else(|| program.child.try_wait().ok().flatten());
-        }
-    }
-
-    /// Takes what programs have sent by a device.
-    fn read(&mut self, at: usize) {
-        for _ in 0..READ_AT_ONCE {
-            let Device { port, tun } = &self.devices[at];
-            let port = *port;
-            let Ok(bytes) = (&tun.file).read(&mut self.scratch) else { return };
-            if self.block.capacity() < bytes {
-                self.block = BytesMut::with_capacity(BLOCK);
-            }
-            self.block.extend_from_slice(&self.scratch[..bytes]);
-            let (now, packet) = (self.now(), self.block.split().freeze());
-            self.world.handle(now, port, packet);
-        }
-    }
-
-    /// Gives ends what has come to them.
-    fn pass(&mut self) {
-        self.world.advance(self.now());
-        let arrived: Vec<Arrived> = self.world.arrived().collect();
-        for Arrived { port, at, packet } in arrived {
-            let Some(device) = self.devices.iter().find(|device| device.port == port) else { continue };
-            let written = (&device.tun.file).write(&packet);
-            let behind = written.ok().map(|_| self.now().since(at));
-            self.world.tell(behind);
         }
     }
 

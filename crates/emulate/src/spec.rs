@@ -25,8 +25,9 @@ pub struct SpecError {
 
 /// What can be said.
 const PARTS: &str = "write a rate ('20 Mbit/s'), a delay ('50 ms'), 'loss 1 %', 'loss 1 % bursts 30 ms', \
-                     'reorder 1 % by 5 ms', 'duplicate 0.1 %', 'buffer 64 kB', 'buffer 100 ms', \
-                     'policy elastic', 'scheduler wrr', 'useful 200 ms', separated by commas";
+                     'loss 1 % bursts 30 ms of 50 %', 'reorder 1 % by 5 ms', 'duplicate 0.1 %', \
+                     'buffer 64 kB', 'buffer 100 ms', 'policy elastic', 'scheduler wrr', 'useful 200 ms', \
+                     separated by commas";
 
 /// Reads a link. Without a rate it takes everything at once; with one, its buffer holds what passes in 100 ms, all
 /// traffic shares it, and what does not fit is lost, if nothing else is said.
@@ -83,18 +84,21 @@ pub fn between(ends: [&str; 2], there: LinkModel, back: LinkModel, seed: u64) ->
 /// Reads a part; an error says what can be written.
 fn read(part: &str, table: &mut Table, impairments: &mut Table) -> Result<(), String> {
     let text = |text: &str| Value::String(text.trim().to_owned());
-    let pair = |first: (&str, &str), second: (&str, &str)| {
-        let both = [first, second].map(|(key, value)| (key.to_owned(), text(value)));
-        Value::Table(both.into_iter().collect())
+    let all = |values: &[(&str, &str)]| {
+        let values = values.iter().map(|(key, value)| ((*key).to_owned(), text(value)));
+        Value::Table(values.collect())
     };
     let (word, rest) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
     let (table, key, value) = match word {
         "loss" => match rest.split_once("bursts") {
-            Some((share, last)) => (impairments, "outages", pair(("share", share), ("last", last))),
+            Some((share, times)) => {
+                let (last, loss) = times.split_once(" of ").unwrap_or((times, "100 %"));
+                (impairments, "outages", all(&[("share", share), ("last", last), ("loss", loss)]))
+            }
             None => (impairments, "loss", text(rest)),
         },
         "reorder" => match rest.split_once("by") {
-            Some((share, by)) => (impairments, "reorder", pair(("share", share), ("by", by))),
+            Some((share, by)) => (impairments, "reorder", all(&[("share", share), ("by", by)])),
             None => return Err("write it like 'reorder 1 % by 5 ms'".to_owned()),
         },
         "duplicate" => (impairments, "duplicate", text(rest)),
@@ -127,7 +131,9 @@ mod tests {
         assert_eq!((model.buffer, model.policy), (Some(ByteSize(250_000)), Policy::Shb));
         let impairments = model.impairments;
         let outages = impairments.outages.expect("given");
-        assert_eq!((outages.share, outages.last), (0.01, Duration::from_millis(30)));
+        assert_eq!((outages.share, outages.last, outages.loss), (0.01, Duration::from_millis(30), 1.0));
+        let both = link("loss 2 %, loss 10 % bursts 30 ms of 50 %").expect("valid").impairments;
+        assert_eq!((both.loss, both.outages.expect("given").loss), (0.02, 0.5));
         assert_eq!(impairments.reorder.expect("given").by, Duration::from_millis(5));
         assert_eq!((impairments.loss, impairments.duplicate), (0.0, 0.001));
         let model = link("1Mbit/s,buffer 200 ms,policy elastic,useful 1 s,loss 2%").expect("valid");
@@ -146,6 +152,7 @@ mod tests {
             ("5 ms, 6 ms", "'6 ms' is no part of a link: it is said twice"),
             ("loss much", "is no share: write it like"),
             ("loss 1 % bursts 10 us", "1 ms"),
+            ("loss 1 % bursts 30 ms of half", "is no share: write it like"),
             ("reorder 1 %", "write it like 'reorder 1 % by 5 ms'"),
             ("1 Mbit/s, policy good", "write one of shb, pfb"),
             ("buffer 5 kB", "a buffer needs a rate"),

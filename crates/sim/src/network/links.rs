@@ -102,6 +102,11 @@ pub struct Links<T> {
     late: Slab<Travelling<T>>,
 }
 
+/// What chance brings to a link from a moment on.
+fn channel(seed: u64, place: usize, begins: Time, model: &LinkModel) -> Option<Channel> {
+    Channel::new(model.impairments, begins, |number| generator(seed, Draws::Impairs, place, number))
+}
+
 impl<T> Default for Links<T> {
     fn default() -> Self {
         Links { hops: Vec::new(), late: Slab::new() }
@@ -115,7 +120,7 @@ impl<T: Clone> Links<T> {
     /// # Errors
     /// What its model must be.
     pub fn add(&mut self, seed: u64, model: &LinkModel) -> Result<(), &'static str> {
-        let channel = Channel::new(model.impairments, generator(seed, Draws::Impairs, self.hops.len(), 0));
+        let channel = channel(seed, self.hops.len(), Time::ZERO, model);
         self.hops.push(Hop {
             link: model.link()?,
             delay: model.delay,
@@ -124,6 +129,41 @@ impl<T: Clone> Links<T> {
             travelling: VecDeque::new(),
         });
         Ok(())
+    }
+
+    /// What a link must be to become another one: it keeps its delay, and whether it has a rate.
+    ///
+    /// # Errors
+    /// That.
+    pub(super) fn may_become(&self, link: usize, model: &LinkModel) -> Result<(), &'static str> {
+        let Some(hop) = self.hops.get(link) else { return Err("there is no such link") };
+        model.check()?;
+        if hop.delay != model.delay {
+            return Err("a link that changes keeps its delay");
+        }
+        if hop.link.is_some() != model.rate.is_some() {
+            return Err("a link that changes keeps its rate, if it has one, or none");
+        }
+        Ok(())
+    }
+
+    /// A link is another one from now on, if it may be. What waits goes on waiting. Where it impairs in another way,
+    /// that begins now, with what the seed brings.
+    pub(super) fn change<C>(&mut self, now: Time, place: usize, seed: u64, model: &LinkModel, carrier: &mut C)
+    where
+        C: Carrier<Item = T>,
+    {
+        if self.may_become(place, model).is_err() {
+            return;
+        }
+        let hop = &mut self.hops[place];
+        if let Some(link) = &mut hop.link {
+            let _checked = model.set(now, link);
+            link.dropped().for_each(|dropped| carrier.dropped(place, dropped));
+        }
+        if hop.channel.as_ref().map(Channel::does).copied().unwrap_or_default() != model.impairments {
+            hop.channel = channel(seed, place, now, model);
+        }
     }
 
     /// A flow that goes through a link; `None` if that takes everything at once.

@@ -40,7 +40,7 @@ pub use nodes::{
     TreeRelayModel, TreeWant,
 };
 pub use outcome::{Delays, FlowOutcome, NetworkOutcome, TrafficOutcome};
-pub use packets::{Arrived, LinkReport, Report, TrafficReport};
+pub use packets::{Arrived, LinkReport, Lost, Report, TrafficReport};
 pub use paths::{EndModel, PathModel};
 pub use segments::SegmentModel;
 pub use traffic::{

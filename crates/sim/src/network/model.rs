@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use outflow_config::{BitRate, ByteSize, Weight};
 use outflow_link::{Link, LinkOptions, Medium, Policy, Scheduling, Unit};
+use outflow_media::Time;
 use serde::{Deserialize, Deserializer};
 
 use super::impair::Impairments;
@@ -308,6 +309,23 @@ impl LinkModel {
         }
         let Some(options) = self.options()? else { return Ok(None) };
         let mut link = Link::new(options);
+        self.set_media(&mut link)?;
+        Ok(Some(link))
+    }
+
+    /// Makes a link, which has a rate as this one has, be what this one says.
+    pub(super) fn set<T>(&self, now: Time, link: &mut Link<T>) -> Result<(), &'static str> {
+        if let Some(options) = self.options()? {
+            link.set_options(now, options);
+        }
+        for medium in Medium::ALL {
+            link.set_size_of(medium, None);
+            link.set_weight_of(medium, 1);
+        }
+        self.set_media(link)
+    }
+
+    fn set_media<T>(&self, link: &mut Link<T>) -> Result<(), &'static str> {
         link.set_useful_for(self.useful_for);
         for (name, model) in &self.applications {
             let medium = Medium::ALL.into_iter().find(|medium| medium.as_str() == name);
@@ -317,6 +335,6 @@ impl LinkModel {
                 link.set_size_of(medium, Some(size(model.buffer, model.buffer_per_flow)?));
             }
         }
-        Ok(Some(link))
+        Ok(())
     }
 }

@@ -38,6 +38,17 @@ pub struct Arrived {
     pub packet: Bytes,
 }
 
+/// A packet that was lost behind a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// The link's number among those of [`Report::links`].
+    pub link: usize,
+    /// When it would have been at the link's end.
+    pub at: Time,
+    /// All of it.
+    pub packet: Bytes,
+}
+
 /// Ways, and what becomes of packets there.
 #[derive(Debug)]
 pub(super) struct Packets {
@@ -46,6 +57,9 @@ pub(super) struct Packets {
     /// What is at the end of a way.
     pub(super) came: VecDeque<(usize, Bytes)>,
     pub(super) arrived: Vec<Arrived>,
+    /// What was lost, if it is wanted: how many of them at most.
+    pub(super) lost: Vec<Lost>,
+    pub(super) keeps: usize,
     /// Packets on their way.
     pub(super) held: usize,
     pub(super) report: Report,
@@ -58,6 +72,8 @@ impl Packets {
             flows: Flows::default(),
             came: VecDeque::new(),
             arrived: Vec::new(),
+            lost: Vec::new(),
+            keeps: 0,
             held: 0,
             report: Report::default(),
         }
@@ -67,6 +83,13 @@ impl Packets {
     pub(super) fn gone(&mut self, parcel: &PacketParcel) {
         self.held -= 1;
         self.flows.count(parcel.flow, false);
+    }
+
+    pub(super) fn lost(&mut self, link: usize, at: Time, parcel: PacketParcel) {
+        self.gone(&parcel);
+        if self.lost.len() < self.keeps {
+            self.lost.push(Lost { link, at, packet: parcel.packet });
+        }
     }
 
     pub(super) fn next(&self, parcel: &PacketParcel) -> Option<(usize, Option<FlowId>)> {

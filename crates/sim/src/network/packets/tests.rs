@@ -85,6 +85,45 @@ fn the_same_seed_loses_the_same_packets() {
     assert_ne!(lost(1), lost(2));
 }
 
+#[test]
+fn a_link_is_another_one_from_its_moment_on() {
+    let there = "rate = '8 Mbit/s'\nbuffer = '100 kB'\ndelay = '20 ms'";
+    let mut emulation = emulation(there);
+    let model = |text: &str| network(text).links["there"].clone();
+    let narrow = model(&there.replace("8 Mbit/s", "4 Mbit/s"));
+    emulation.change(ms(7), "there", &narrow).expect("it may");
+    (0..4).for_each(|_| emulation.handle(ms(5), 0, datagram(1, &[1; 972])));
+    // What has begun goes on at the rate before.
+    let at: Vec<Time> = played(&mut emulation).iter().map(|arrived| arrived.at).collect();
+    assert_eq!(at, [ms(26), ms(27), ms(29), ms(31)]);
+    let lossy = model(&format!("{there}\nimpairments = {{ loss = '100 %' }}"));
+    emulation.change(ms(10), "there", &lossy).expect("it may, and its moment is over");
+    emulation.handle(ms(40), 0, datagram(1, &[1; 972]));
+    assert!(played(&mut emulation).is_empty());
+    for (link, text, hint) in [
+        ("there", "rate = '8 Mbit/s'\nbuffer = '100 kB'", "keeps its delay"),
+        ("there", "delay = '20 ms'", "keeps its rate"),
+        ("nowhere", there, "there is no such link"),
+    ] {
+        let error = emulation.change(ms(50), link, &model(text)).expect_err(hint).to_string();
+        assert!(error.contains(hint), "{error}");
+    }
+}
+
+#[test]
+fn lost_packets_are_kept_if_they_are_wanted() {
+    let mut emulation = emulation("delay = '20 ms'\nimpairments = { loss = '100 %' }");
+    emulation.handle(ms(1), 0, datagram(1, &[0]));
+    emulation.keep_lost(2);
+    (2..5).for_each(|at| emulation.handle(ms(at), 0, datagram(1, &[at as u8])));
+    let lost: Vec<Lost> = emulation.lost().collect();
+    let kept = |at: u64| Lost { link: 1, at: ms(at + 20), packet: datagram(1, &[at as u8]) };
+    assert_eq!(lost, [kept(2), kept(3)]);
+    emulation.handle(ms(5), 0, datagram(1, &[5]));
+    assert_eq!(emulation.lost().collect::<Vec<_>>(), [kept(5)]);
+    assert_eq!((emulation.report().links[1].1.lost, emulation.held()), (5, 0));
+}
+
 /// Datagrams of a transport stream are found to be one, and a policy that knows what they mean loses whole frames.
 #[test]
 fn media_are_found_out() {

@@ -72,7 +72,7 @@ impl Carrier for Carriage {
         self.reports[link].lost += 1;
         match packet.item {
             Carried::Traffic(parcel) => self.flows.lost(&parcel, packet.tag, packet.bytes),
-            Carried::Packet(parcel) => self.packets.gone(&parcel),
+            Carried::Packet(parcel) => self.packets.lost(link, packet.at, parcel),
         }
     }
 

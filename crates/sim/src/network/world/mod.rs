@@ -11,12 +11,13 @@ use bytes::Bytes;
 use outflow_media::Time;
 use outflow_packet::Level;
 use outflow_rtp::sdp::MediaDescription;
+use slab::Slab;
 
 use super::links::{LinkEvent, Links};
-use super::model::{Network, NetworkError};
+use super::model::{LinkModel, Network, NetworkError};
 use super::node::{Node, Outgoing};
 use super::outcome::NetworkOutcome;
-use super::packets::{Arrived, LinkReport, Packets, Report, TrafficReport};
+use super::packets::{Arrived, LinkReport, Lost, Packets, Report, TrafficReport};
 use super::traffic::Source;
 use super::wiring::{PortPlace, Wiring};
 use crate::agenda::Agenda;
@@ -37,6 +38,8 @@ enum Event {
     Poll(u32),
     /// A node has something to do.
     Wake(u32),
+    /// A link is another one.
+    Change(u32),
 }
 
 impl From<LinkEvent> for Event {
@@ -90,6 +93,9 @@ pub struct World {
     now: Time,
     agenda: Agenda<Event>,
     links: Links<Carried>,
+    /// What links become: their numbers, and how they are then.
+    changes: Slab<(usize, LinkModel)>,
+    seed: u64,
     carriage: Carriage,
     /// By flow of traffic.
     origins: Vec<Origin>,
@@ -142,6 +148,8 @@ impl World {
             now: Time::ZERO,
             agenda: Agenda::new(),
             links: Links::default(),
+            changes: Slab::new(),
+            seed: network.seed,
             carriage: Carriage {
                 flows: Flows::new(Time::ZERO + network.warm_up),
                 packets: Packets::new(wiring),
@@ -212,6 +220,10 @@ impl World {
             Event::Join(flow) => self.join(flow),
             Event::Poll(relay) => self.ask(relay),
             Event::Wake(node) => self.wake(node),
+            Event::Change(change) => {
+                let (link, model) = self.changes.remove(change as usize);
+                self.links.change(at, link, self.seed, &model, &mut self.carriage);
+            }
         }
     }
 
@@ -237,6 +249,32 @@ impl World {
     /// What has come to ends since the last time.
     pub fn arrived(&mut self) -> impl Iterator<Item = Arrived> + '_ {
         self.carriage.packets.arrived.drain(..)
+    }
+
+    /// A link is another one from a moment on, or from now on if that is over. What waits at it goes on waiting; it
+    /// keeps its delay, and whether it has a rate. Impairments that are others begin then, with what the seed brings.
+    ///
+    /// # Errors
+    /// There is no such link, or it cannot become that.
+    pub fn change(&mut self, at: Time, link: &str, model: &LinkModel) -> Result<(), NetworkError> {
+        let wrong = |must: &str| NetworkError::Value { key: format!("links.{link}"), must: must.to_owned() };
+        let place = self.names.links.iter().position(|name| name == link);
+        let place = place.ok_or_else(|| wrong("there is no such link"))?;
+        self.links.may_become(place, model).map_err(wrong)?;
+        let change = self.changes.insert((place, model.clone()));
+        self.agenda.add(at.max(self.now), Event::Change(change as u32));
+        Ok(())
+    }
+
+    /// Keeps packets of IP that are lost behind links from now on, until they are asked for; no more than this many at
+    /// a time. All are counted.
+    pub fn keep_lost(&mut self, most: usize) {
+        self.carriage.packets.keeps = most;
+    }
+
+    /// Packets of IP that were lost behind links since the last time, if they are kept.
+    pub fn lost(&mut self) -> impl Iterator<Item = Lost> + '_ {
+        self.carriage.packets.lost.drain(..)
     }
 
     /// An end has taken a packet, so much later than it should have, or has not.
