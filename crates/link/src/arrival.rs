@@ -16,7 +16,10 @@ impl<T> Link<T> {
     pub fn offer(&mut self, now: Time, flow: FlowId, tag: Tag, bytes: usize, item: T) {
         self.halve_offered(now);
         let useful_until = self.useful_for.map(|useful_for| now + useful_for);
-        let deadline = tag.deadline.into_iter().chain(useful_until).min();
+        let deadline = match (tag.deadline, useful_until) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
         let tag = Tag { deadline, ..tag };
         self.show(now, Waiting { flow, tag, bytes, arrived: now, before: None }, item);
     }
@@ -29,10 +32,11 @@ impl<T> Link<T> {
     /// A packet comes. Those that show nothing wait for one that does, or ends their frame.
     fn show(&mut self, now: Time, packet: Waiting, item: T) {
         let Waiting { flow, tag, .. } = packet;
-        if self.flows.get(flow.0).is_none() {
+        let held = self.held.of(flow);
+        let shows_itself = tag.kind != Kind::Header && held.is_empty();
+        if shows_itself || self.flows.get(flow.0).is_none() {
             return self.arrive(now, packet, item);
         }
-        let held = self.held.of(flow);
         let is_other = held.first().is_some_and(|(held, _)| held.tag.frame != tag.frame);
         let has_room = is_other || held.len() < HELD_PACKETS_MAX;
         if tag.kind == Kind::Header && !tag.last && has_room {

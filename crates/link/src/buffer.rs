@@ -73,19 +73,27 @@ impl<T> Buffer<T> {
     /// Takes the packet out that goes next, and the place where it stood.
     pub(super) fn pop(&mut self) -> Option<(u64, Waiting, T)> {
         let place = self.first;
-        let (packet, item) = self.take(place)?;
+        let (packet, item) = self.waiting.pop_front()??;
+        self.first += 1;
+        self.left(packet.bytes);
         Some((place, packet, item))
     }
 
     fn take(&mut self, place: u64) -> Option<(Waiting, T)> {
         let at = usize::try_from(place.checked_sub(self.first)?).ok()?;
         let (packet, item) = self.waiting.get_mut(at)?.take()?;
+        self.left(packet.bytes);
+        Some((packet, item))
+    }
+
+    /// A packet of this size was taken out. The first place is not empty.
+    fn left(&mut self, bytes: usize) {
         self.packets -= 1;
-        self.bytes -= packet.bytes;
-        while self.waiting.pop_front_if(|first| first.is_none()).is_some() {
+        self.bytes -= bytes;
+        while let Some(None) = self.waiting.front() {
+            self.waiting.pop_front();
             self.first += 1;
         }
-        Some((packet, item))
     }
 }
 

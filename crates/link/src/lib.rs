@@ -87,8 +87,8 @@ pub struct Link<T> {
     scheduler: Box<dyn Scheduler>,
     /// Until then the packet that went last takes the link.
     busy_until: Time,
-    /// When what was offered was halved last.
-    halved: Time,
+    /// When what was offered is halved next.
+    halves: Time,
     dropped: Vec<Dropped<T>>,
     /// What came of frames that do not show yet what they are.
     held: Hold<T>,
@@ -169,7 +169,7 @@ impl<T> Link<T> {
             by_key: BTreeMap::new(),
             scheduler: options.scheduling.begin(),
             busy_until: Time::ZERO,
-            halved: Time::ZERO,
+            halves: Time::ZERO + OFFERED_HALVED_AFTER,
             dropped: Vec::new(),
             held: Hold::default(),
             offered: 0,
@@ -267,6 +267,11 @@ impl<T> Link<T> {
         self.flows.get(id.0).map(|flow| flow.application)
     }
 
+    /// Whether anything was dropped since.
+    pub fn has_dropped(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+
     /// Takes out what was dropped since.
     pub fn dropped(&mut self) -> impl Iterator<Item = Dropped<T>> + '_ {
         self.dropped.drain(..)
@@ -310,10 +315,13 @@ impl<T> Link<T> {
             return self.depart(now);
         }
         queue.discard.departs(&packet, place);
+        let is_over = queue.is_over();
         let missed = now.since(self.busy_until);
         let begins = if missed > self.options.slack { now } else { self.busy_until };
         self.busy_until = begins + self.takes(packet.bytes);
-        self.let_go(at);
+        if is_over {
+            self.let_go(at);
+        }
         Next::Departs(Departed { packet, item, until: self.busy_until })
     }
 
@@ -340,8 +348,8 @@ impl<T> Link<T> {
 
     /// What was offered long ago counts less.
     fn halve_offered(&mut self, now: Time) {
-        if now.since(self.halved) >= OFFERED_HALVED_AFTER {
-            self.halved = now;
+        if now >= self.halves {
+            self.halves = now + OFFERED_HALVED_AFTER;
             self.queues.iter_mut().for_each(|(_, queue)| queue.offered /= 2);
             self.offered = self.queues.iter().map(|(_, queue)| queue.offered).sum();
         }
@@ -349,12 +357,17 @@ impl<T> Link<T> {
 
     /// A buffer goes with the last packet behind the last flow.
     fn let_go(&mut self, at: usize) {
-        let is_over = |queue: &Queue<T>| queue.flows == 0 && queue.buffer.packets() == 0;
-        if self.queues.get(at).is_some_and(is_over) {
+        if self.queues.get(at).is_some_and(Queue::is_over) {
             let queue = self.queues.remove(at);
             self.by_key.remove(&queue.key);
             self.offered -= queue.offered;
         }
+    }
+}
+
+impl<T> Queue<T> {
+    fn is_over(&self) -> bool {
+        self.flows == 0 && self.buffer.packets() == 0
     }
 }
 

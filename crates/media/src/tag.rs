@@ -90,7 +90,12 @@ impl Needs {
 
     /// The distances of the needed frames, nearest first.
     pub fn distances(self) -> impl Iterator<Item = u32> {
-        (0..32).filter(move |i| self.0 >> i & 1 == 1).map(|i| i + 1)
+        let mut left = self.0;
+        core::iter::from_fn(move || {
+            let distance = left.trailing_zeros() + 1;
+            left &= left.checked_sub(1)?;
+            Some(distance)
+        })
     }
 }
 

@@ -22,9 +22,16 @@ struct Entry<E> {
     event: E,
 }
 
+impl<E> Entry<E> {
+    /// In one number, as most of what an agenda does is to compare.
+    fn key(&self) -> u128 {
+        u128::from(self.at.as_nanos()) << 64 | u128::from(self.order)
+    }
+}
+
 impl<E> PartialEq for Entry<E> {
     fn eq(&self, other: &Self) -> bool {
-        (self.at, self.order) == (other.at, other.order)
+        self.key() == other.key()
     }
 }
 
@@ -38,7 +45,7 @@ impl<E> PartialOrd for Entry<E> {
 
 impl<E> Ord for Entry<E> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.order).cmp(&(other.at, other.order))
+        self.key().cmp(&other.key())
     }
 }
 

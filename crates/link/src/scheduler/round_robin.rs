@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use super::choose::{Candidate, Look, Scheduler};
 
@@ -34,15 +35,17 @@ impl Scheduler for RoundRobin {
 
     fn next(&mut self, look: Look<'_>) -> Option<usize> {
         loop {
-            let Reverse((come, buffer)) = self.turns.pop()?;
+            let mut first = self.turns.peek_mut()?;
+            let Reverse((come, buffer)) = *first;
             let Some(Candidate { weight, .. }) = look(buffer) else {
+                PeekMut::pop(first);
                 self.buffers[buffer].1 = false;
                 continue;
             };
             self.reached = come;
             let further = come + STRIDE / u128::from(weight.max(1));
             self.buffers[buffer].0 = further;
-            self.turns.push(Reverse((further, buffer)));
+            *first = Reverse((further, buffer));
             return Some(buffer);
         }
     }

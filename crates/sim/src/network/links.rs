@@ -204,7 +204,7 @@ impl<T: Clone> Links<T> {
         };
         let Travelling { at, item, tag, bytes } = packet;
         link.offer(at, flow, tag, bytes, item);
-        link.dropped().for_each(|dropped| carrier.dropped(place, dropped));
+        tell(link, place, carrier);
         if !hop.is_awaited {
             self.serve(now, place, agenda, carrier);
         }
@@ -245,7 +245,7 @@ impl<T: Clone> Links<T> {
         loop {
             let Some(link) = &mut self.hops[place].link else { return };
             let next = link.depart(now);
-            link.dropped().for_each(|dropped| carrier.dropped(place, dropped));
+            tell(link, place, carrier);
             match next {
                 Next::Departs(Departed { packet, item, until }) => {
                     carrier.departed();
@@ -310,5 +310,12 @@ impl<T: Clone> Links<T> {
             agenda.add(packet.at, LinkEvent::Arrive(place as u32).into());
         }
         queue.push_back(packet);
+    }
+}
+
+/// Tells the owner of packets what a link did not let through; mostly that is nothing.
+fn tell<C: Carrier>(link: &mut Link<C::Item>, place: usize, carrier: &mut C) {
+    if link.has_dropped() {
+        link.dropped().for_each(|dropped| carrier.dropped(place, dropped));
     }
 }

@@ -59,6 +59,9 @@ impl Viewer {
     pub(super) fn handle(&mut self, now: Time, packet: &[u8]) {
         let Ok(header) = RtpHeader::new_checked(packet) else { return };
         self.first.get_or_insert(now);
+        if self.order.pass(header.sequence()) {
+            return self.take(0, packet);
+        }
         self.order.put(now, header.sequence(), packet.to_vec());
         while let Some((missing, packet)) = self.order.take(now) {
             self.take(missing, &packet);

@@ -15,17 +15,8 @@ pub use report::{LinkReport, Report, TrafficReport};
 pub(super) use flows::Flows;
 pub(super) use key::{Looked, look};
 
+use super::parcel::PacketParcel;
 use super::wiring::{Leads, Wiring};
-
-/// A packet on its way.
-#[derive(Debug, Clone)]
-pub(super) struct PacketParcel {
-    pub(super) packet: Bytes,
-    pub(super) way: u16,
-    /// How many links it has behind it.
-    pub(super) hops: u16,
-    pub(super) flow: u32,
-}
 
 /// A packet that is at an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,10 +76,10 @@ impl Packets {
         self.flows.count(parcel.flow, false);
     }
 
-    pub(super) fn lost(&mut self, link: usize, at: Time, parcel: PacketParcel) {
-        self.gone(&parcel);
+    pub(super) fn lost(&mut self, link: usize, at: Time, parcel: &PacketParcel, packet: Bytes) {
+        self.gone(parcel);
         if self.lost.len() < self.keeps {
-            self.lost.push(Lost { link, at, packet: parcel.packet });
+            self.lost.push(Lost { link, at, packet });
         }
     }
 
@@ -103,9 +94,9 @@ impl Packets {
         self.flows.count(parcel.flow, true);
     }
 
-    pub(super) fn delivered(&mut self, parcel: PacketParcel) {
-        self.gone(&parcel);
-        self.came.push_back((usize::from(parcel.way), parcel.packet));
+    pub(super) fn delivered(&mut self, parcel: &PacketParcel, packet: Bytes) {
+        self.gone(parcel);
+        self.came.push_back((usize::from(parcel.way), packet));
     }
 
     /// What came of it so far, but for links, nodes and traffic.

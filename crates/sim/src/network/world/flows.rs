@@ -19,8 +19,8 @@ pub(super) struct Flow {
     /// What it is counted with: traffic, or receivers.
     pub(super) traffic: usize,
     pub(super) ledger: Ledger,
-    /// Where its numbers stand, and how many links it goes through.
-    pub(super) first_id: usize,
+    /// Where its places stand, and how many links it goes through.
+    pub(super) first: usize,
     pub(super) hops: usize,
 }
 
@@ -29,8 +29,8 @@ pub(super) struct Flow {
 pub(super) struct Flows {
     pub(super) from: Time,
     pub(super) flows: Vec<Flow>,
-    /// Of all flows: the number at each link of its way, if that has a buffer.
-    pub(super) ids: Vec<Option<FlowId>>,
+    /// Of all flows: each link of its way, and its number there, if that has a buffer.
+    pub(super) places: Vec<(usize, Option<FlowId>)>,
     /// By traffic, then receivers: the links of its way.
     pub(super) ways: Vec<Vec<usize>>,
     pub(super) outcomes: Vec<TrafficOutcome>,
@@ -45,7 +45,7 @@ impl Flows {
         Flows {
             from,
             flows: Vec::new(),
-            ids: Vec::new(),
+            places: Vec::new(),
             ways: Vec::new(),
             outcomes: Vec::new(),
             arrived: VecDeque::new(),
@@ -57,7 +57,7 @@ impl Flows {
     pub(super) fn next(&self, parcel: &Parcel) -> Option<(usize, Option<FlowId>)> {
         let flow = &self.flows[parcel.flow as usize];
         let hop = usize::from(parcel.hops);
-        Some((*self.ways[flow.traffic].get(hop)?, self.ids[flow.first_id + hop]))
+        (hop < flow.hops).then(|| self.places[flow.first + hop])
     }
 
     pub(super) fn is_final(&self, parcel: &Parcel) -> bool {
@@ -95,9 +95,16 @@ impl Flows {
         self.flows[parcel.flow as usize].ledger.copied(fate(parcel, tag, bytes));
     }
 
-    pub(super) fn delivered(&mut self, at: Time, parcel: Parcel, tag: Tag, bytes: usize) {
+    /// A packet is at its end, with what it held for a relay there.
+    pub(super) fn delivered(
+        &mut self,
+        at: Time,
+        parcel: &Parcel,
+        (tag, bytes): (Tag, usize),
+        payload: Option<Bytes>,
+    ) {
         let flow = &mut self.flows[parcel.flow as usize];
-        let is_new = flow.ledger.settle(fate(&parcel, tag, bytes), true);
+        let is_new = flow.ledger.settle(fate(parcel, tag, bytes), true);
         self.events += 1;
         self.digest.word(u64::from(parcel.flow));
         self.digest.word(parcel.number);
@@ -107,7 +114,7 @@ impl Flows {
             outcome.arrived += 1;
             outcome.delays.add(at.since(parcel.sent));
         }
-        if let (Some(relay), Some(payload)) = (flow.to, parcel.payload) {
+        if let (Some(relay), Some(payload)) = (flow.to, payload) {
             self.arrived.push_back((relay, at, payload));
         }
     }

@@ -18,6 +18,7 @@ use super::model::{LinkModel, Network, NetworkError};
 use super::node::{Node, Outgoing};
 use super::outcome::NetworkOutcome;
 use super::packets::{Arrived, LinkReport, Lost, Packets, Report, TrafficReport};
+use super::parcel::Payloads;
 use super::traffic::Source;
 use super::wiring::{PortPlace, Wiring};
 use crate::agenda::Agenda;
@@ -153,6 +154,7 @@ impl World {
             carriage: Carriage {
                 flows: Flows::new(Time::ZERO + network.warm_up),
                 packets: Packets::new(wiring),
+                payloads: Payloads::default(),
                 reports: vec![LinkReport::default(); network.links.len()],
             },
             origins: Vec::new(),
@@ -229,14 +231,12 @@ impl World {
 
     /// What has come to relays and to the ends of ways goes on.
     fn arrive(&mut self) {
-        loop {
+        while self.carriage.has_come() {
             if let Some((relay, at, payload)) = self.carriage.flows.arrived.pop_front() {
                 self.relays[relay as usize].receive(at, payload);
                 self.ask(relay);
             } else if let Some((way, packet)) = self.carriage.packets.came.pop_front() {
                 self.go_on(way, packet);
-            } else {
-                return;
             }
         }
     }

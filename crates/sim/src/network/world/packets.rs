@@ -3,13 +3,14 @@
 use bytes::Bytes;
 use outflow_media::Time;
 
-use super::carriage::Carried;
+use super::carriage::{Carriage, Carried};
 use super::{Event, World};
 use crate::limits::HELD_MAX;
 use crate::network::links::Travelling;
 use crate::network::model::{Network, NetworkError};
 use crate::network::nodes::{Figures, Node, Place, Port};
-use crate::network::packets::{Arrived, Looked, PacketParcel, look};
+use crate::network::packets::{Arrived, Looked, look};
+use crate::network::parcel::PacketParcel;
 use crate::network::rng::{Draws, generator};
 use crate::network::traffic::Emission;
 use crate::network::wiring::{Leads, Wiring};
@@ -87,7 +88,7 @@ impl World {
 
     /// A packet sets out on a way.
     fn set_out_on(&mut self, way: usize, looked: &Looked, packet: Bytes) {
-        let packets = &mut self.carriage.packets;
+        let Carriage { packets, payloads, .. } = &mut self.carriage;
         if packets.held >= HELD_MAX {
             packets.report.full += 1;
             return;
@@ -97,7 +98,8 @@ impl World {
         let (flow, tag) =
             packets.flows.set_out(self.now, ways, (looked, &packet), &self.described, &mut self.links);
         let bytes = packet.len();
-        let item = Carried::Packet(PacketParcel { packet, way: way as u16, hops: 0, flow });
+        let item =
+            Carried::Packet(PacketParcel { packet: payloads.put(packet), way: way as u16, hops: 0, flow });
         let travelling = Travelling { at: self.now, item, tag, bytes };
         self.links.enter(self.now, travelling, &mut self.agenda, &mut self.carriage);
     }

@@ -8,7 +8,7 @@ use outflow_link::{ApplicationId, Medium};
 use outflow_media::{Tag, Time};
 use outflow_packet::Level;
 
-use super::carriage::Carried;
+use super::carriage::{Carriage, Carried};
 use super::flows::Flow;
 use super::{Event, Origin, World};
 use crate::network::ledger::Ledger;
@@ -100,32 +100,31 @@ impl World {
     ) {
         let flows = &mut self.carriage.flows;
         let way = &flows.ways[traffic];
-        let first_id = flows.ids.len();
+        let first = flows.places.len();
         for at in way {
             let flow = self.links.add_flow(*at, application, class);
             flow.iter().for_each(|flow| self.links.set_stream(*at, *flow, stream, weight.get()));
-            flows.ids.push(flow);
+            flows.places.push((*at, flow));
         }
         let ledger = Ledger::new(network.counting, flows.from);
-        flows.flows.push(Flow { to, traffic, ledger, first_id, hops: way.len() });
+        flows.flows.push(Flow { to, traffic, ledger, first, hops: way.len() });
         self.origins.push(origin);
     }
 
-    /// Sends all of a flow that is due.
+    /// Sends all of a flow that is due, of which there is something.
     pub(super) fn send(&mut self, number: u32) {
-        let now = self.now;
         loop {
             let (node, source) = match &mut self.origins[number as usize] {
                 Origin::Source(source) => (None, source),
                 Origin::At(node, source) => (Some(*node), source),
                 Origin::Relay(..) => return,
             };
-            match source.due() {
-                Some(at) if at > now => return self.agenda.add(at, Event::Send(number)),
-                Some(_) => {
-                    let Some(emission) = source.next() else { return };
-                    self.emit(number, node, emission);
-                }
+            let Some(emission) = source.next() else { return };
+            let next = source.due();
+            self.emit(number, node, emission);
+            match next {
+                Some(at) if at > self.now => return self.agenda.add(at, Event::Send(number)),
+                Some(_) => {}
                 None => return,
             }
         }
@@ -143,8 +142,10 @@ impl World {
 
     /// A packet of a flow sets out.
     fn set_out(&mut self, number: u32, tag: Tag, bytes: usize, payload: Option<Bytes>) {
-        let (now, flows) = (self.now, &mut self.carriage.flows);
+        let (now, Carriage { flows, payloads, .. }) = (self.now, &mut self.carriage);
         let flow = &mut flows.flows[number as usize];
+        // Nothing else looks into it.
+        let payload = payload.filter(|_| flow.to.is_some()).map(|bytes| payloads.put(bytes));
         let item = Parcel { flow: number, hops: 0, number: flow.ledger.sent(), sent: now, payload };
         flows.events += 1;
         if now >= flows.from {

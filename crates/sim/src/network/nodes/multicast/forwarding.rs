@@ -1,11 +1,13 @@
 //! Where packets of groups go, and which of them.
 
+use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use outflow_media::Time;
 use outflow_packet::gmc::Ways;
 use outflow_routing::Level;
+use outflow_routing::dvmrp::forwarding::Flow as TreeFlow;
 use outflow_routing::forwarding::{Head, Output, Pair, thin};
 
 /// Flows that are known of a router. Packets of a further one are dropped, and counted.
@@ -62,19 +64,28 @@ impl Forwarding {
     }
 }
 
-/// When a router of DVMRP was told of flows.
+/// What a router of DVMRP was told of, when, and by which port that came.
 #[derive(Debug, Default)]
-pub(super) struct Told(BTreeMap<Pair, (Time, usize)>);
+pub(super) struct Told(BTreeMap<Pair, (TreeFlow, Time, usize)>);
 
 impl Told {
-    /// Whether it is to be told of a packet: of a flow that it was not told of, that came elsewhere before, or of which
-    /// it was told some time ago.
-    pub(super) fn is_due(&mut self, now: Time, pair: Pair, port: usize, again: core::time::Duration) -> bool {
-        let is_known = self.0.get(&pair).is_some_and(|(at, from)| *from == port && now.since(*at) < again);
-        if !is_known && self.0.len() < FLOWS_MAX {
-            self.0.insert(pair, (now, port));
+    /// The flow of a packet, if the router was told of it lately, as said by `again`, and it came by the same port.
+    pub(super) fn flow(
+        &self,
+        now: Time,
+        pair: Pair,
+        port: usize,
+        again: impl Fn(TreeFlow) -> Duration,
+    ) -> Option<TreeFlow> {
+        let (flow, at, from) = *self.0.get(&pair)?;
+        (from == port && now.since(at) < again(flow)).then_some(flow)
+    }
+
+    /// The router is told of a packet of a flow.
+    pub(super) fn tell(&mut self, now: Time, pair: Pair, port: usize, flow: TreeFlow) {
+        if self.0.len() < FLOWS_MAX || self.0.contains_key(&pair) {
+            self.0.insert(pair, (flow, now, port));
         }
-        !is_known
     }
 
     /// Nothing is known of a flow any more.

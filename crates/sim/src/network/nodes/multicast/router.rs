@@ -163,13 +163,14 @@ impl Router {
         (source, group): (Ipv4Addr, Ipv4Addr),
     ) -> Vec<(usize, Level)> {
         let Some(dvmrp) = &mut self.dvmrp else { return Vec::new() };
-        let known = dvmrp.flows().find(|flow| flow.group == group && flow.source.contains(source));
-        let is_wanted = known.and_then(|flow| dvmrp.demand(flow)).is_some();
-        let again = if is_wanted { AGAIN } else { UNWANTED_AGAIN };
-        let flow = match known {
-            Some(flow) if !self.told.is_due(now, pair, port, again) => flow,
-            _ => match dvmrp.handle_data(now, InterfaceId(port as u32), source, group) {
-                Ok(flow) => flow,
+        let again = |flow| if dvmrp.demand(flow).is_some() { AGAIN } else { UNWANTED_AGAIN };
+        let flow = match self.told.flow(now, pair, port, again) {
+            Some(flow) => flow,
+            None => match dvmrp.handle_data(now, InterfaceId(port as u32), source, group) {
+                Ok(flow) => {
+                    self.told.tell(now, pair, port, flow);
+                    flow
+                }
                 Err(_) => {
                     self.forwarding.dropped += 1;
                     return Vec::new();
