@@ -29,21 +29,35 @@ impl Described {
     pub(super) fn reader(&self, port: u16, payload_type: u8) -> Option<Box<Reader>> {
         let is_it = |(at, track): &&(u16, Track)| (*at, track.payload_type) == (port, payload_type);
         let (_, track) = self.0.iter().find(is_it)?;
-        Some(Box::new(Reader { reader: RtpReader::new(0, track), openings: Openings::default() }))
+        let reader = RtpReader::new(0, track);
+        Some(Box::new(Reader { payload_type, reader, openings: Openings::default() }))
     }
 }
 
 /// Reads the packets of a track.
 #[derive(Debug)]
 pub(super) struct Reader {
+    payload_type: u8,
     reader: RtpReader,
     openings: Openings,
 }
 
 impl Reader {
-    /// What a packet would say of itself.
+    /// What a packet would say of itself: nothing if it is of another payload type, or broken.
+    ///
+    /// While the track has shown one layer alone, its packets are of that: a way that has the key frame then has all that
+    /// shows later.
     pub(super) fn read(&mut self, packet: &[u8]) -> Option<Mark> {
+        packet.get(1).filter(|byte| *byte & 0x7f == self.payload_type)?;
         let tag = self.reader.read(packet).ok()?;
-        Mark::of(&tag, self.openings.comes(&tag))
+        let opens_all = self.openings.comes(&tag);
+        if tag.layers > 1 {
+            Mark::of(&tag, opens_all)
+        } else {
+            Some(Mark::of_the_only_layer(&tag, opens_all))
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;
