@@ -4,7 +4,7 @@ use outflow_media::Track;
 use outflow_rtp::payload::RtpReader;
 
 use super::mark::Mark;
-use crate::Openings;
+use super::opened::Opened;
 use crate::limits::TRACKS_MAX;
 
 /// Tracks of a group, by the ports that they go to.
@@ -30,7 +30,7 @@ impl Described {
         let is_it = |(at, track): &&(u16, Track)| (*at, track.payload_type) == (port, payload_type);
         let (_, track) = self.0.iter().find(is_it)?;
         let reader = RtpReader::new(0, track);
-        Some(Box::new(Reader { payload_type, reader, openings: Openings::default() }))
+        Some(Box::new(Reader { payload_type, reader, opened: Opened::default() }))
     }
 }
 
@@ -39,23 +39,15 @@ impl Described {
 pub(super) struct Reader {
     payload_type: u8,
     reader: RtpReader,
-    openings: Openings,
+    opened: Opened,
 }
 
 impl Reader {
     /// What a packet would say of itself: nothing if it is of another payload type, or broken.
-    ///
-    /// While the track has shown one layer alone, its packets are of that: a way that has the key frame then has all that
-    /// shows later.
     pub(super) fn read(&mut self, packet: &[u8]) -> Option<Mark> {
         packet.get(1).filter(|byte| *byte & 0x7f == self.payload_type)?;
         let tag = self.reader.read(packet).ok()?;
-        let opens_all = self.openings.comes(&tag);
-        if tag.layers > 1 {
-            Mark::of(&tag, opens_all)
-        } else {
-            Some(Mark::of_the_only_layer(&tag, opens_all))
-        }
+        self.opened.mark(&tag)
     }
 }
 

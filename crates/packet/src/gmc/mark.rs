@@ -107,12 +107,6 @@ impl Mark {
         Some(Mark { layer, layers, grown, first, opens, adds, opens_all, ends })
     }
 
-    /// What a router knows of a packet of a track that has shown no other layer. No packet says it.
-    pub(super) const fn of_the_only_layer(tag: &Tag, opens_all: bool) -> Self {
-        let Tag { first, opens, .. } = *tag;
-        Mark { layer: 0, layers: 1, grown: 0, first, opens, adds: false, opens_all, ends: None }
-    }
-
     /// Reads it from a packet, if it has one.
     pub fn read(packet: &[u8]) -> Option<Self> {
         let (header, behind) = packet.split_first_chunk::<HEADER>()?;
