@@ -147,7 +147,7 @@ fn l3t3() -> Structure {
 /// The value of a dependency descriptor. The structure goes with key pictures.
 fn dependency(structure: &Structure, picture: u16, spatial: u8) -> Vec<u8> {
     let (temporal, back) = GROUP[usize::from(picture % 4)];
-    let is_key = picture % 8 == 0;
+    let is_key = picture.is_multiple_of(8);
     let template = (structure.first_template + 3 * spatial + temporal) & 63;
     let mut frame = structure.template(template).expect("there is one").clone();
     let inter = (!is_key).then_some(3 * back);
@@ -246,7 +246,7 @@ fn packets_go_by_their_frame_marking() {
     // RFC 9626, section 3.1: start, end, independent, discardable, base layer sync and TID; LID; TL0PICIDX.
     let of = |(picture, spatial): (u32, u8)| {
         let (temporal, _) = GROUP[picture as usize % 4];
-        let flags = 0xc0 | if picture % 8 == 0 { 0x20 } else { 0 } | temporal;
+        let flags = 0xc0 | if picture.is_multiple_of(8) { 0x20 } else { 0 } | temporal;
         extended(picture, &[flags, spatial, picture as u8 / 4])
     };
     let frames = || (0..16).flat_map(|picture| (0..2).map(move |spatial| (picture, spatial)));
