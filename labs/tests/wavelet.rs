@@ -1,5 +1,8 @@
 //! Wavelet video: what is coded, sent, relayed and played is what other programs decode, at every level.
 
+#[path = "wavelet/multicast.rs"]
+mod multicast;
+
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outflow_media::{Codec, Track};
+use outflow_media::{Codec, ExtensionKind, ExtensionMap, Track};
 use outflow_packet::Level;
 use outflow_packet::gmc::{Described, Mark, Ways};
 use outflow_rtp::HEADER;
@@ -10,15 +10,14 @@ use outflow_rtp::HEADER;
 use crate::packets::packets;
 
 const PORT: u16 = 5004;
+/// The identifier of header extensions.
+const EXTENSION: u8 = 5;
 
 /// Packets go down ways; what is too short for one says other ways and levels. Each goes down a way once at most, and
 /// what one says of itself can be written, read again, and taken out.
 pub(crate) fn gmc(data: &[u8]) {
-    let mut described = Described::default();
-    described.add(PORT + 2, Track { payload_type: 96, ..Track::h264() });
-    described.add(PORT + 2, Track { payload_type: 97, codec: Codec::Jpeg2000, ..Track::h264() });
     let mut ways = Ways::default();
-    ways.describe(described.into());
+    ways.describe(described().into());
     for (index, packet) in packets(data).enumerate() {
         if packet.len() < HEADER {
             let level = |number: &u8| Level::new(number & 0x7f).unwrap_or_default();
@@ -40,4 +39,24 @@ pub(crate) fn gmc(data: &[u8]) {
         let out = Mark::take_out(&mut again);
         assert!(out > 0 && again.len() - out < packet.len());
     }
+}
+
+/// Tracks of all that says its layer by its format.
+fn described() -> Described {
+    let nothing = || ExtensionKind::Other(String::new());
+    let tracks = [
+        (Track::h264().codec, nothing()),
+        (Codec::Jpeg2000, nothing()),
+        (Codec::Av1, ExtensionKind::DependencyDescriptor),
+        (Codec::Vp9, nothing()),
+        (Codec::Vp8, nothing()),
+        (Codec::Other { video: true }, ExtensionKind::FrameMarking),
+    ];
+    let mut described = Described::default();
+    for (payload_type, (codec, kind)) in (96..).zip(tracks) {
+        let map = ExtensionMap { id: EXTENSION, kind, direction: String::new(), attributes: String::new() };
+        let track = Track { payload_type, codec, extensions: vec![map], ..Track::h264() };
+        described.add(PORT + 2, track);
+    }
+    described
 }

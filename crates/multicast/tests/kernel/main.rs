@@ -3,6 +3,7 @@
 
 mod alike;
 mod changes;
+mod described;
 mod dvmrp;
 mod frr;
 mod further;

@@ -56,6 +56,15 @@ impl Layered<'_> {
 
 /// Numbers and layers of the packets that come until there are `count`, and a while longer.
 pub(crate) fn come(at: &UdpSocket, count: usize) -> (Vec<u16>, Vec<u8>) {
+    come_that_say(|packet| Some(Mark::read(packet)?.layer), at, count)
+}
+
+/// The same of packets of which `layer` tells the layer; others are left out.
+pub(crate) fn come_that_say(
+    layer: impl Fn(&[u8]) -> Option<u8>,
+    at: &UdpSocket,
+    count: usize,
+) -> (Vec<u16>, Vec<u8>) {
     let (mut numbers, mut layers, mut buffer) = (Vec::new(), Vec::new(), [0; 200]);
     let mut end = Instant::now() + Duration::from_secs(5);
     while Instant::now() < end {
@@ -63,10 +72,10 @@ pub(crate) fn come(at: &UdpSocket, count: usize) -> (Vec<u16>, Vec<u8>) {
             std::thread::sleep(Duration::from_millis(2));
             continue;
         };
-        let (packet, mark) = (&buffer[..length], Mark::read(&buffer[..length]));
-        let Some(mark) = mark else { continue };
+        let packet = &buffer[..length];
+        let Some(layer) = layer(packet) else { continue };
         numbers.push(RtpHeader::new_checked(packet).expect("RTP").sequence());
-        layers.push(mark.layer);
+        layers.push(layer);
         if numbers.len() == count {
             end = Instant::now() + Duration::from_millis(300);
         }
@@ -84,7 +93,7 @@ pub(crate) struct Fork {
     pub(crate) source: Namespace,
     router: Namespace,
     hosts: [Namespace; 2],
-    relay: Relay,
+    pub(crate) relay: Relay,
 }
 
 /// The host on a link of IPv4.

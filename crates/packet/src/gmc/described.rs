@@ -4,7 +4,7 @@ use outflow_media::Track;
 use outflow_rtp::payload::RtpReader;
 
 use super::mark::Mark;
-use crate::Openings;
+use super::opened::Opened;
 use crate::limits::TRACKS_MAX;
 
 /// Tracks of a group, by the ports that they go to.
@@ -29,21 +29,27 @@ impl Described {
     pub(super) fn reader(&self, port: u16, payload_type: u8) -> Option<Box<Reader>> {
         let is_it = |(at, track): &&(u16, Track)| (*at, track.payload_type) == (port, payload_type);
         let (_, track) = self.0.iter().find(is_it)?;
-        Some(Box::new(Reader { reader: RtpReader::new(0, track), openings: Openings::default() }))
+        let reader = RtpReader::new(0, track);
+        Some(Box::new(Reader { payload_type, reader, opened: Opened::default() }))
     }
 }
 
 /// Reads the packets of a track.
 #[derive(Debug)]
 pub(super) struct Reader {
+    payload_type: u8,
     reader: RtpReader,
-    openings: Openings,
+    opened: Opened,
 }
 
 impl Reader {
-    /// What a packet would say of itself.
+    /// What a packet would say of itself: nothing if it is of another payload type, or broken.
     pub(super) fn read(&mut self, packet: &[u8]) -> Option<Mark> {
+        packet.get(1).filter(|byte| *byte & 0x7f == self.payload_type)?;
         let tag = self.reader.read(packet).ok()?;
-        Mark::of(&tag, self.openings.comes(&tag))
+        self.opened.mark(&tag)
     }
 }
+
+#[cfg(test)]
+mod tests;

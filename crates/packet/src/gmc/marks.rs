@@ -5,8 +5,9 @@ use outflow_rtp::payload::Splitter;
 use outflow_rtp::{HEADER, RtpHeader};
 
 use super::mark::Mark;
+use super::opened::Opened;
 use super::tally::Tally;
-use crate::{Openings, Packet, Parsed};
+use crate::{Packet, Parsed};
 
 /// Writes marks into the packets of a stream's main track. One that has no room for its mark is split into two, and the
 /// numbers behind it run on.
@@ -14,7 +15,7 @@ use crate::{Openings, Packet, Parsed};
 pub struct Marks {
     /// Nothing of what is encrypted: its headers are signed (RFC 3711, section 3.1).
     main_track: Option<(u8, Splitter)>,
-    openings: Openings,
+    opened: Opened,
     /// Which packets were split.
     split: Tally,
     /// A packet had no place for it. Where some say what they are and others do not, routers would let through the
@@ -38,13 +39,13 @@ impl Marks {
         };
         let open = track.filter(|track| !track.codec.is_srtp());
         let main_track = open.map(|track| (number, Splitter::of(track)));
-        let (openings, split, is_unfit) = (Openings::default(), Tally::default(), false);
-        Marks { main_track, openings, split, is_unfit }
+        let (opened, split, is_unfit) = (Opened::default(), Tally::default(), false);
+        Marks { main_track, opened, split, is_unfit }
     }
 
     /// What comes now does not go on from what came.
     pub fn break_off(&mut self) {
-        (self.openings, self.is_unfit) = (Openings::default(), false);
+        (self.opened, self.is_unfit) = (Opened::default(), false);
     }
 
     /// The same packet with its mark, if there is something to say, and a place for it in all packets up to now; in two
@@ -64,7 +65,7 @@ impl Marks {
         }
         let mark = match self.is_unfit {
             true => None,
-            false => Mark::of(&tag, self.openings.comes(&tag)),
+            false => self.opened.mark(&tag),
         };
         let written = mark.map(|mark| write(mark, splitter, &header, &parsed));
         self.is_unfit |= matches!(written, Some(None));

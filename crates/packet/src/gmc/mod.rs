@@ -11,6 +11,7 @@ mod described;
 mod filter;
 mod mark;
 mod marks;
+mod opened;
 mod tally;
 #[cfg(test)]
 mod tests;

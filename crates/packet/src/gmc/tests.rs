@@ -326,6 +326,23 @@ fn the_packets_of_the_main_track_say_what_they_are() {
 }
 
 #[test]
+fn layers_that_show_behind_the_first_key_frame_go_where_they_are_wanted() {
+    let vp8 = Track { codec: Codec::Vp8, payload_type: 96, ..Track::h264() };
+    let mut marks = Marks::new(&Format::Rtp(vec![vp8]));
+    let mut ways = Ways::default();
+    ways.set([1, 2, 3].map(|number| (number.into(), level(number))), |_| false);
+    // At none but the key frame one can begin.
+    let mut sent = |sequence, (layer, layers)| {
+        let mut parsed = parsed(0, sequence, b"media", false);
+        let (key, opens) = (layers == 1, layers == 1);
+        parsed.packet.tag = Tag { layer, layers, key, opens, ..parsed.packet.tag };
+        judge(&mut ways, &all_marked(&mut marks, parsed)[0]).into_keys().collect::<Vec<_>>()
+    };
+    assert_eq!(sent(1, (0, 1)), [1, 2, 3], "there is one layer");
+    assert_eq!((sent(2, (2, 3)), sent(3, (1, 3)), sent(4, (2, 3))), (vec![1], vec![1, 2], vec![1]));
+}
+
+#[test]
 fn where_a_packet_has_no_room_and_cannot_be_split_none_says_what_it_is() {
     let vp8 = Track { codec: Codec::Vp8, payload_type: 96, ..Track::h264() };
     let mut marks = Marks::new(&Format::Rtp(vec![vp8]));
