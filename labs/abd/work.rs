@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use outflow_labs::figures::{progress, rounded};
 use outflow_labs::programs::missing;
-use outflow_link::{ApplicationId, Link, LinkOptions, Next, Policy, Scheduling, Size, Unit};
+use outflow_link::{ApplicationId, Link, LinkOptions, Next, Policy, Scheduling, Share, Size, Unit};
 use outflow_media::{Kind, Needs, Tag, Time};
 use serde_json::{Map, Value, json};
 
@@ -86,6 +86,7 @@ impl Load {
                 policy,
                 unit: Unit::Packet,
                 scheduling: Scheduling::Wrr,
+                lower_share: Share::NONE,
                 size: Size::PerFlow(1_500),
                 slack: Duration::ZERO,
             })

@@ -2,6 +2,7 @@
 //! all of it changes while packets flow.
 
 use std::net::UdpSocket;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -10,7 +11,10 @@ use outflow_labs::net::{PLAYER, RELAY_IN};
 use outflow_labs::process::Program;
 use outflow_labs::programs::{ffmpeg_decodes, ffmpeg_sends};
 use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, Relay, listen};
-use outflow_labs::scene::{Sample, all_play_clean, ends_clean, ffmpeg_rtsp, plays, scene, wait_for};
+use outflow_labs::scene::{
+    PATIENCE, Sample, all_play_clean, ends_clean, ffmpeg_rtsp, plays, scene, wait_for,
+};
+use outflow_rtp::PlainHeader;
 use serde_json::json;
 
 const PICTURES: u32 = 50;
@@ -157,5 +161,110 @@ fn images_come_as_their_receivers_want_to_see_them() -> Result<()> {
     let id = receivers.iter().find(|one| one["name"] == "small").context("the sink")?["id"].clone();
     relay.patch(&format!("/api/v1/receivers/{id}"), &json!({ "view": "part=80x60+0+0&size=40x30" }))?;
     wait_for("a part of it, smaller", || arrives(&small, b"P6\n40 30\n"))?;
+    relay.healthy()
+}
+
+/// A frame of raw video (RFC 4175), so large that it takes long to make it smaller.
+const WIDTH: usize = 3840;
+const HEIGHT: usize = 2160;
+/// Lines in a datagram.
+const LINES: usize = 5;
+
+/// A packet of a frame that is one colour: its lines from `from` on.
+fn raw_video(timestamp: u32, sequence: u16, from: usize) -> Vec<u8> {
+    let marker = from + LINES >= HEIGHT;
+    let header = PlainHeader { marker, payload_type: 96, sequence, timestamp, ssrc: 7 };
+    let mut packet = [&header.emit()[..], &[0, 0]].concat();
+    for line in from..from + LINES {
+        let more = if line + 1 < from + LINES { 0x8000 } else { 0 };
+        for value in [(WIDTH * 3) as u16, line as u16, more] {
+            packet.extend(value.to_be_bytes());
+        }
+    }
+    packet.resize(packet.len() + LINES * WIDTH * 3, 99);
+    packet
+}
+
+/// A stream of such frames, of which an element of the relay's own makes smaller ones; and one that is passed on, by the
+/// same worker.
+fn slow_beside_another(sdp: &Path) -> Result<String> {
+    let shape = format!("sampling=RGB;width={WIDTH};height={HEIGHT};depth=8;colorimetry=BT601-5");
+    let description = format!(
+        "v=0\no=- 0 0 IN IP4 0.0.0.0\ns=-\nc=IN IP4 0.0.0.0\nt=0 0\nm=video 5010 RTP/AVP 96\n\
+         a=rtpmap:96 raw/90000\na=fmtp:96 {shape}\n"
+    );
+    std::fs::write(sdp, description)?;
+    let configuration = format!(
+        r#"
+[limits]
+workers = 1
+[streams.slow]
+source = "rtp://0.0.0.0:5010"
+sdp = "{}"
+source_timeout = "60 s"
+[streams.slow.elements.half]
+element = "shrink"
+factor = 2
+memory = "gather"
+[streams.slow.branches.small]
+input = "half"
+[[sinks]]
+stream = "slow"
+branch = "small"
+to = "rtp://{PLAYER}:7000"
+[streams.other]
+source = "udp://0.0.0.0:5000?format=data"
+source_timeout = "60 s"
+[[sinks]]
+stream = "other"
+to = "udp://{PLAYER}:6000"
+"#,
+        sdp.display()
+    );
+    Ok(listen() + &configuration)
+}
+
+#[test]
+fn an_element_whose_turn_is_too_long_leaves_its_worker_to_the_other_streams() -> Result<()> {
+    let Some(paths) = scene("an element that takes long", &[])? else { return Ok(()) };
+    let folder = tempfile::tempdir()?;
+    let mut relay = Relay::start(&paths.relay, &slow_beside_another(&folder.path().join("slow.sdp"))?)?;
+    let player = paths.players.run(|| UdpSocket::bind((PLAYER, 6000)))?;
+    player.set_read_timeout(Some(PATIENCE))?;
+    let source = paths.source.run(|| UdpSocket::bind("0.0.0.0:0"))?;
+    let (mut sequence, mut numbers) = (0_u16, 0_u32..);
+    // A frame, and between its packets those of the other stream, each of which comes.
+    let mut frame = |timestamp: u32| -> Result<()> {
+        for from in (0..HEIGHT).step_by(LINES) {
+            source.send_to(&raw_video(timestamp, sequence, from), (RELAY_IN, 5010))?;
+            sequence = sequence.wrapping_add(1);
+            let number = numbers.next().unwrap_or_default();
+            source.send_to(&number.to_be_bytes(), (RELAY_IN, 5000))?;
+            let mut bytes = [0; 4];
+            player.recv(&mut bytes).with_context(|| format!("packet {number} of the other stream"))?;
+            ensure!(u32::from_be_bytes(bytes) == number, "{bytes:?} instead of {number}");
+        }
+        Ok(())
+    };
+    let half = || Ok::<_, anyhow::Error>(relay.stream("slow")?["elements"][0].clone());
+    let mut timestamp = 0;
+    wait_for("the element is moved", || {
+        timestamp += 90_000;
+        frame(timestamp)?;
+        Ok(half()?["context"] == "half")
+    })?;
+    let rules = relay.json("/api/v1/rules")?;
+    let decisions = rules["decisions"].as_array().context("decisions")?;
+    let moved = decisions.last().context("a rule moved it")?;
+    ensure!(moved["rule"] == "(own context: long turns)" && moved["failed"].is_null(), "{rules:#}");
+    let why = moved["why"].as_str().unwrap_or_default();
+    ensure!(why.starts_with("turns of more than 20 ms: "), "it was not one turn that was enough: {why}");
+    let before = half()?["long_turns"].as_u64();
+    wait_for("it works in its context", || {
+        timestamp += 90_000;
+        frame(timestamp)?;
+        Ok(half()?["long_turns"].as_u64() > before)
+    })?;
+    ensure!(half()?["context"] == "half", "{:#}", half()?);
     relay.healthy()
 }

@@ -71,6 +71,9 @@ const ELEMENT_COUNTS: &[Count<ElementState>] = &[
     ("element_in", Some(Unit::Bytes), "Bytes that came into the element", |e| e.bytes_in),
     ("element_out_packets", None, "Packets that the element let out", |e| e.packets_out),
     ("element_out", Some(Unit::Bytes), "Bytes that the element let out", |e| e.bytes_out),
+    ("element_long_turns", None, "Times that the element held its thread for more than 20 ms", |e| {
+        e.long_turns
+    }),
     ("element_faults", None, "How often something went wrong in the element", |e| e.faults),
 ];
 

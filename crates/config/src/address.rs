@@ -27,6 +27,8 @@ pub(crate) struct DatagramAddress {
     pub(crate) source: Option<IpAddr>,
     pub(crate) ttl: Option<u8>,
     pub(crate) interface: Option<String>,
+    /// Whether members of a group on this machine get it, too.
+    pub(crate) loops: bool,
     pub(crate) datagrams: Datagrams,
 }
 
@@ -35,8 +37,14 @@ impl DatagramAddress {
     pub(crate) fn parse(text: &str, known: &[&str]) -> Result<Self, Invalid> {
         let (host, query) = text.split_once('?').unwrap_or((text, ""));
         let at = socket_address(host.strip_prefix('@').unwrap_or(host).trim_end_matches('/'))?;
-        let mut address =
-            DatagramAddress { at, source: None, ttl: None, interface: None, datagrams: Datagrams::Ts };
+        let mut address = DatagramAddress {
+            at,
+            source: None,
+            ttl: None,
+            interface: None,
+            loops: true,
+            datagrams: Datagrams::Ts,
+        };
         let mut seen = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -50,6 +58,7 @@ impl DatagramAddress {
             match key {
                 "source" => address.source = Some(ip_address(value)?),
                 "ttl" => address.ttl = Some(ttl(value)?),
+                "loop" => address.loops = loops(value)?,
                 "format" => address.datagrams = datagrams(value)?,
                 _ => address.interface = Some(interface(value)?),
             }
@@ -62,7 +71,9 @@ impl DatagramAddress {
         if self.at.ip().is_multicast() {
             return Ok(());
         }
-        for (key, given) in [("ttl", self.ttl.is_some()), ("interface", self.interface.is_some())] {
+        let given =
+            [("ttl", self.ttl.is_some()), ("interface", self.interface.is_some()), ("loop", !self.loops)];
+        for (key, given) in given {
             if given {
                 let what =
                     format!("'{key}' has no meaning for {}, which is no multicast group", self.at.ip());
@@ -99,6 +110,16 @@ fn ttl(text: &str) -> Result<u8, Invalid> {
         _ => Err(Invalid::new(
             format!("'{text}' is no TTL"),
             "write a number of hops from 1 to 255, as in ttl=4",
+        )),
+    }
+}
+
+fn loops(text: &str) -> Result<bool, Invalid> {
+    match text {
+        "off" => Ok(false),
+        _ => Err(Invalid::new(
+            format!("'{text}' is no choice of loop"),
+            "write loop=off, or leave it out: members on this machine get what goes to a group, too, then",
         )),
     }
 }

@@ -52,8 +52,8 @@ pub(crate) const LATENCY_BUDGET: RangeInclusive<Duration> = Duration::ZERO..=Dur
 /// How much of a worker's time a stream may reserve, and all of them together: the rest is for what none reserves.
 pub const RESERVE: RangeInclusive<Share> = Share(1_000)..=Share(80_000);
 
-/// How much of a worker's time a class may be promised. Two are.
-pub(crate) const CLASS_SHARE: RangeInclusive<Share> = Share(1_000)..=Share(45_000);
+/// How much of a worker's time, or of a link, a class may be promised. Two are.
+pub const CLASS_SHARE: RangeInclusive<Share> = Share(1_000)..=Share(45_000);
 
 /// How slowly or fast bursts may be spread out.
 pub(crate) const PACE: RangeInclusive<BitRate> = BitRate(8_000)..=BitRate(1_000_000_000_000);

@@ -8,13 +8,16 @@ use toml::de::DeTable;
 
 use crate::section::{Section, unknown};
 use crate::value::{Fault, Given, Text, Value, type_fault, word};
-use crate::{BitRate, ByteSize, Invalid, Vocabulary, Weight, words};
+use crate::{BitRate, ByteSize, Invalid, Share, Vocabulary, Weight, words};
 
 /// Where nothing is said, a buffer holds what the link carries in that time ...
 const BUFFER_TIME: Duration = Duration::from_millis(200);
 
 /// ... but no less than that: a few packets.
 const BUFFER_MIN: u64 = 15_000;
+
+/// What each class below the highest that waits gets of a link at least, if nothing is said.
+pub const LOWER_SHARE: Share = Share(5_000);
 
 crate::section! {
     /// A link.
@@ -35,6 +38,8 @@ crate::section! {
         unit: LinkUnit = LinkUnit(Unit::Packet),
         /// Whose turn it is.
         scheduler: LinkScheduler = LinkScheduler(Scheduling::Wrr),
+        /// What each class below the highest that waits gets of it at least, where the scheduler heeds classes.
+        lower_share: Option<Share> = Some(LOWER_SHARE),
         /// How long packets are useful from when they come to it: later ones do not go. Unlike a buffer's size,
         /// it bounds the time whatever the rate is.
         useful_for: Option<Duration> = None,

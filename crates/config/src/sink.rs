@@ -43,6 +43,9 @@ pub struct DatagramSink {
     pub ttl: Option<u8>,
     /// Interface through which multicast leaves; the system's choice if not given.
     pub interface: Option<String>,
+    /// Whether members of a group on the relay's machine get what goes there, too. That takes the system's own way: the
+    /// kernel's fan-out sends to others alone.
+    pub loops: bool,
 }
 
 impl SinkUrl {
@@ -132,7 +135,7 @@ impl DatagramSink {
     }
 
     fn parse_rest(protocol: SinkProtocol, rest: &str) -> Result<Self, Invalid> {
-        let address = DatagramAddress::parse(rest, &["ttl", "interface"])?;
+        let address = DatagramAddress::parse(rest, &["ttl", "interface", "loop"])?;
         address.check_multicast()?;
         let ip = address.at.ip();
         if ip.is_unspecified() || ip == IpAddr::V4(Ipv4Addr::BROADCAST) {
@@ -143,7 +146,8 @@ impl DatagramSink {
             let help = "choose a lower port: RTCP goes to the one above";
             return Err(Invalid::new("there is no port above 65535", help));
         }
-        Ok(DatagramSink { protocol, to: address.at, ttl: address.ttl, interface: address.interface })
+        let DatagramAddress { at: to, ttl, interface, loops, .. } = address;
+        Ok(DatagramSink { protocol, to, ttl, interface, loops })
     }
 }
 
@@ -165,7 +169,8 @@ impl fmt::Display for DatagramSink {
         write!(f, "{scheme}://{}", self.to)?;
         let ttl = self.ttl.map(|ttl| format!("ttl={ttl}"));
         let interface = self.interface.as_ref().map(|name| format!("interface={name}"));
-        let query: Vec<_> = ttl.into_iter().chain(interface).collect();
+        let loops = (!self.loops).then(|| "loop=off".to_owned());
+        let query: Vec<_> = ttl.into_iter().chain(interface).chain(loops).collect();
         if query.is_empty() { Ok(()) } else { write!(f, "?{}", query.join("&")) }
     }
 }
@@ -180,9 +185,16 @@ mod tests {
 
     #[test]
     fn sinks_read_and_write_alike() {
-        for text in ["udp://239.2.2.2:6000?ttl=4&interface=eth1", "rtp://10.0.0.7:7000"] {
+        for text in [
+            "udp://239.2.2.2:6000?ttl=4&interface=eth1",
+            "rtp://10.0.0.7:7000",
+            "rtp://[ff15::1:5]:7000?loop=off",
+            "udp://239.2.2.2:6000?interface=eth1&loop=off",
+        ] {
             assert_eq!(read(text).expect(text).to_string(), text);
         }
+        let loops = |text: &str| read(text).expect(text).datagrams().is_some_and(|sink| sink.loops);
+        assert!(loops("udp://239.2.2.2:6000") && !loops("udp://239.2.2.2:6000?loop=off"));
         let other_order = read("udp://239.2.2.2:6000/?interface=eth1&ttl=4").expect("good");
         assert_eq!(other_order.to_string(), "udp://239.2.2.2:6000?ttl=4&interface=eth1");
     }
@@ -194,6 +206,8 @@ mod tests {
         assert!(what("http://10.0.0.1:5000").contains("no address to send to"));
         assert!(what("udp://10.0.0.1:5000?ttl=4").contains("no multicast group"));
         assert!(what("udp://10.0.0.1:5000?interface=eth0").contains("no multicast group"));
+        assert!(what("udp://10.0.0.1:5000?loop=off").contains("'loop' has no meaning for 10.0.0.1"));
+        assert!(what("udp://239.1.1.1:5000?loop=on").contains("write loop=off, or leave it out"));
         assert!(what("udp://0.0.0.0:5000").contains("no receiver"));
         assert!(what("udp://255.255.255.255:5000").contains("no receiver"));
         assert!(what("udp://239.1.1.1:5000?source=10.0.0.1").contains("unknown parameter"));

@@ -23,6 +23,11 @@ impl Share {
     pub fn thousandths(self) -> u32 {
         u32::try_from(self.0).unwrap_or(u32::MAX)
     }
+
+    /// What a class is promised, if it is.
+    pub fn promised(share: Option<Share>) -> outflow_link::Share {
+        share.map_or(outflow_link::Share::NONE, |share| outflow_link::Share::of_100_000(share.thousandths()))
+    }
 }
 
 impl FromStr for Share {

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use outflow_engine::limits::{BEAT_EVERY, SNAPSHOT_EVERY};
+use outflow_graph::limits::LONG_TURN;
 use outflow_media::Backoff;
 
 /// Packets between a publisher's connection and its worker. Beyond, the connection waits (TCP) or
@@ -89,7 +90,7 @@ pub(crate) const OWN_CONTEXT_ABOVE_PERCENT: u64 = 30;
 /// worker wait for, ...
 pub(crate) const OWN_CONTEXT_ABOVE_MS: u64 = 5;
 
-/// ... for that long, ...
+/// ... for that long (or once for longer than [`LONG_TURN`]), ...
 pub(crate) const OWN_CONTEXT_AFTER: Duration = Duration::from_secs(5);
 
 /// ... and are back in the stream's worker when they take less than this ...
@@ -103,6 +104,7 @@ pub(crate) const OWN_CONTEXT_HOLD: Duration = Duration::from_secs(60);
 
 const _: () = assert!(OWN_CONTEXT_BELOW_PERCENT < OWN_CONTEXT_ABOVE_PERCENT, "it must not swing");
 const _: () = assert!(OWN_CONTEXT_BELOW_MS < OWN_CONTEXT_ABOVE_MS, "it must not swing");
+const _: () = assert!((OWN_CONTEXT_ABOVE_MS as u128) < LONG_TURN.as_millis(), "a longer one sooner");
 
 /// Events that are kept for followers that have not taken them. Beyond, these miss the oldest.
 pub(crate) const EVENTS_KEPT: usize = 1024;

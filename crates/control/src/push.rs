@@ -105,8 +105,8 @@ async fn open(
         SinkProtocol::Udp => Encapsulation::Ts,
         SinkProtocol::Rtp => Encapsulation::Rtp,
     };
-    let DatagramSink { to, ttl, interface, .. } = sink.clone();
-    let destination = Destination { to, from: options.from, ttl, interface, loops: options.loops };
+    let DatagramSink { to, ttl, interface, loops, .. } = sink.clone();
+    let destination = Destination { to, from: options.from, ttl, interface, loops };
     let delivery = Delivery::Datagrams(encapsulation, Ends::Configured(destination));
     let playing = control.play(&options.stream, options.receiver.clone(), delivery).await?;
     playing.start(None);

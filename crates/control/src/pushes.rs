@@ -20,8 +20,6 @@ pub struct PushOptions {
     pub to: SinkUrl,
     /// The address of this machine that a group is sent from; that of the interface, if none is given.
     pub from: Option<Ipv4Addr>,
-    /// Whether members on this machine get what goes to a group, too.
-    pub loops: bool,
     /// What it wants.
     pub receiver: Receiver,
 }
@@ -31,7 +29,7 @@ impl PushOptions {
     pub fn new(stream: &str, to: SinkUrl, name: String, selection: Selection) -> Self {
         let address = to.datagrams().map_or_else(|| to.to_string(), |sink| sink.to.to_string());
         let receiver = Receiver { name: Some(name), ..Receiver::new(to.scheme(), address, selection) };
-        PushOptions { stream: stream.to_owned(), to, from: None, loops: true, receiver }
+        PushOptions { stream: stream.to_owned(), to, from: None, receiver }
     }
 
     /// What it is called.

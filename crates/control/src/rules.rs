@@ -9,6 +9,7 @@ use outflow_config::{Action, Condition, Config, ContextChoice, Measure, Rule, St
 use outflow_engine::PLUGIN_CONTEXT;
 use outflow_engine::message::{ElementState, RelayState, StreamState};
 use outflow_graph::Plan;
+use outflow_graph::limits::LONG_TURN;
 use outflow_relay::LevelBounds;
 
 use crate::limits::{
@@ -18,7 +19,10 @@ use crate::limits::{
 
 /// The rules of these names are the relay's own: services that take much of a core, or hold it for long at a time,
 /// get a context.
-const OWN_CONTEXT: [&str; 2] = ["(own context)", "(own context: long turns)"];
+const OWN_CONTEXT: [&str; 2] = ["(own context)", LONG_TURNS];
+
+/// A single turn that is too long has this one be in force, too, and at once.
+const LONG_TURNS: &str = "(own context: long turns)";
 
 /// How all rules stand.
 #[derive(Debug, Default)]
@@ -37,8 +41,8 @@ pub(crate) struct Rules {
 #[derive(Debug)]
 struct Ruled {
     rules: Vec<(String, Rule)>,
-    /// What came in and was lost when it was last looked at.
-    counts: Option<(u64, u64)>,
+    /// What was counted when it was last looked at.
+    counts: Option<Counts>,
 }
 
 /// How a rule stands.
@@ -78,7 +82,7 @@ impl Rules {
         for (name, Ruled { rules, counts: before }) in &mut ruled {
             let from = state.streams.partition_point(|stream| stream.name < *name);
             for stream in state.streams[from..].iter().take_while(|stream| stream.name == *name) {
-                let measured = Measured::new(stream, before.replace(counts(stream)));
+                let measured = Measured::new(stream, before.replace(Counts::of(stream)));
                 for (name, rule) in rules.iter() {
                     decisions.extend(self.judge(now, stream, (name, rule), &measured));
                 }
@@ -129,7 +133,10 @@ impl Rules {
     ) -> Option<Decision> {
         let key = (stream.name.clone(), name.to_owned());
         let holds = measured.holds(stream, &rule.when);
+        let at_once = name == LONG_TURNS && measured.long_turns > 0;
         let (next, begins) = match self.standing.get(&key).copied() {
+            Some(Standing::InForce(_)) if at_once => (Some(Standing::InForce(now)), None),
+            _ if at_once => (Some(Standing::InForce(now)), Some(true)),
             None if !holds => return None,
             None => (Some(Standing::Rising(now)), None),
             Some(Standing::Rising(_)) if !holds => (None, None),
@@ -149,7 +156,10 @@ impl Rules {
         };
         let condition =
             if begins == Some(false) { rule.until.as_ref().unwrap_or(&rule.when) } else { &rule.when };
-        let why = format!("{condition}: it is {:.2}", measured.value(stream, condition));
+        let why = match measured.long_turns {
+            turns if at_once => format!("turns of more than {} ms: {turns}", LONG_TURN.as_millis()),
+            _ => format!("{condition}: it is {:.2}", measured.value(stream, condition)),
+        };
         let (stream, rule, changes) = (stream.name.clone(), name.to_owned(), rule.then.clone());
         begins.map(|begins| Decision { stream, rule, begins, why, changes })
     }
@@ -240,25 +250,43 @@ fn own_context(config: &StreamConfig) -> impl Iterator<Item = (&'static str, Rul
     })
 }
 
-/// Packets that came in, and that were lost before.
-fn counts(stream: &StreamState) -> (u64, u64) {
-    (stream.source.packets, stream.source.lost)
+/// What is counted of a stream.
+#[derive(Debug, Clone, Copy)]
+struct Counts {
+    /// Packets that came in.
+    packets: u64,
+    /// Those that were lost before.
+    lost: u64,
+    /// Turns of its elements that were too long.
+    long_turns: u64,
+}
+
+impl Counts {
+    fn of(stream: &StreamState) -> Self {
+        let long_turns = stream.elements.iter().map(|element| element.long_turns).sum();
+        Counts { packets: stream.source.packets, lost: stream.source.lost, long_turns }
+    }
 }
 
 /// What is measured of a stream, as far as it is not in its state.
 #[derive(Debug)]
 struct Measured {
     source_loss_percent: f64,
+    /// Turns that were too long, since the last look.
+    long_turns: u64,
 }
 
 impl Measured {
-    fn new(stream: &StreamState, before: Option<(u64, u64)>) -> Self {
-        let (packets, lost) = counts(stream);
-        let (packets_before, lost_before) = before.unwrap_or((packets, lost));
-        let came = packets.saturating_sub(packets_before) as f64;
-        let missed = lost.saturating_sub(lost_before) as f64;
+    fn new(stream: &StreamState, before: Option<Counts>) -> Self {
+        let now = Counts::of(stream);
+        let came_before = before.unwrap_or(now);
+        let came = now.packets.saturating_sub(came_before.packets) as f64;
+        let missed = now.lost.saturating_sub(came_before.lost) as f64;
         let all = came + missed;
-        Measured { source_loss_percent: if all > 0.0 { 100.0 * missed / all } else { 0.0 } }
+        Measured {
+            source_loss_percent: if all > 0.0 { 100.0 * missed / all } else { 0.0 },
+            long_turns: now.long_turns.saturating_sub(before.map_or(0, |before| before.long_turns)),
+        }
     }
 
     fn holds(&self, stream: &StreamState, condition: &Condition) -> bool {
@@ -304,174 +332,4 @@ fn p99(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use outflow_config::Protocols;
-    use outflow_engine::message::ElementState;
-
-    use super::*;
-
-    const RULED: &str = r#"
-[streams.s]
-[streams.s.elements.heavy]
-element = "pass"
-context = "here"
-[streams.s.branches.b]
-input = "heavy"
-[streams.s.rules.busy]
-when = "cpu of heavy > 80 %"
-for = "5 s"
-then = ["bypass heavy"]
-until = "cpu of heavy < 40 %"
-hold = "10 s"
-"#;
-
-    fn config(text: &str) -> Arc<Config> {
-        Arc::new(Config::parse(text, "a.toml", &Protocols::default()).unwrap_or_else(|e| panic!("{e}")))
-    }
-
-    fn state(cpu_percent: f64) -> RelayState {
-        let element = ElementState { name: "heavy".to_owned(), cpu_percent, ..ElementState::default() };
-        let stream = StreamState { name: "s".to_owned(), elements: vec![element], ..StreamState::default() };
-        RelayState { streams: vec![stream], ..RelayState::default() }
-    }
-
-    #[test]
-    fn a_rule_is_in_force_after_a_while_and_until_another_bound() {
-        let (config, mut rules, zero) = (config(RULED), Rules::default(), Instant::now());
-        let look = |rules: &mut Rules, second: u64, cpu: f64| -> Vec<bool> {
-            let decisions = rules.look(zero + Duration::from_secs(second), &state(cpu), &config);
-            decisions.iter().map(|decision| decision.begins).collect()
-        };
-        assert_eq!(look(&mut rules, 0, 90.0), [false; 0]);
-        assert_eq!(look(&mut rules, 4, 90.0), [false; 0]);
-        assert_eq!(look(&mut rules, 4, 70.0), [false; 0], "it begins again");
-        assert_eq!(look(&mut rules, 5, 90.0), [false; 0]);
-        assert_eq!(look(&mut rules, 10, 90.0), [true]);
-        assert!(rules.plan("s", &config.streams["s"]).elements["heavy"].bypass);
-        assert_eq!(rules.in_force("s"), ["busy"]);
-        assert_eq!(look(&mut rules, 15, 10.0), [false; 0], "it is held");
-        assert_eq!(look(&mut rules, 20, 60.0), [false; 0], "between the bounds nothing changes");
-        assert_eq!(look(&mut rules, 21, 10.0), [false]);
-        assert!(!rules.plan("s", &config.streams["s"]).elements["heavy"].bypass);
-    }
-
-    #[test]
-    fn the_lowest_of_all_levels_in_force_holds_until_its_rule_ends_or_is_gone() {
-        let levels = r#"
-[streams.s.rules.less]
-when = "cpu of heavy > 50 %"
-for = "0 s"
-then = ["lower b to 3", "lower to 2"]
-hold = "0 s"
-[streams.s.rules.least]
-when = "cpu of heavy > 80 %"
-for = "0 s"
-then = ["lower to 5"]
-hold = "0 s"
-"#;
-        let (config, mut rules, now) =
-            (config(&format!("{RULED}{levels}")), Rules::default(), Instant::now());
-        let mut look = |config: &Arc<Config>, cpu: f64| {
-            rules.look(now, &state(cpu), config);
-            let decisions = rules.look(now, &state(cpu), config);
-            let bounds = config.streams.get("s").map(|of| rules.bounds("s", of)).unwrap_or_default();
-            let of_branch = bounds.branches.get("b").map(|level| level.number());
-            let changes = decisions.into_iter().flat_map(|d| d.changes).map(|change| change.to_string());
-            ((bounds.stream.number(), of_branch), changes.collect::<Vec<_>>())
-        };
-        let all = ["lower to 5", "lower b to 3", "lower to 2"].map(str::to_owned).to_vec();
-        assert_eq!(look(&config, 90.0), ((5, Some(3)), all));
-        assert_eq!(look(&config, 60.0), ((2, Some(3)), Vec::new()), "ended at the first of two looks");
-        let without = self::config(RULED);
-        assert_eq!(rules.bounds("s", &without.streams["s"]), LevelBounds::default());
-        let gone = rules.look(now, &state(60.0), &without);
-        assert_eq!(gone.iter().map(|d| (&*d.rule, d.begins)).collect::<Vec<_>>(), [("less", false)]);
-        assert!(gone[0].changes.is_empty() && rules.in_force("s").is_empty());
-    }
-
-    #[test]
-    fn only_streams_under_rules_are_looked_at_as_the_configuration_changes() {
-        let plain = format!("[streams.before]\n[streams.plain]\n{RULED}");
-        let (mut rules, now) = (Rules::default(), Instant::now());
-        let mut ruled = |text: &str| {
-            rules.look(now, &state(0.0), &config(text));
-            rules.ruled.iter().map(|(name, ruled)| (name.clone(), ruled.rules.len())).collect::<Vec<_>>()
-        };
-        let s = || ("s".to_owned(), 1);
-        assert_eq!(ruled(&plain), [s()]);
-        let other =
-            "[streams.plain.rules.busy]\nwhen = \"cpu > 80 %\"\nfor = \"5 s\"\nthen = [\"lower to 2\"]\n";
-        assert_eq!(ruled(&format!("{plain}{other}")), [("plain".to_owned(), 1), s()]);
-        assert!(ruled("[streams.plain]").is_empty());
-    }
-
-    #[test]
-    fn heavy_services_get_a_context_unless_they_name_one() {
-        let own =
-            RULED.replace("context = \"here\"", "").replace("[streams.s.rules.busy]", "[streams.s.rules.x]");
-        let (config, mut rules, zero) = (config(&own), Rules::default(), Instant::now());
-        rules.look(zero, &state(70.0), &config);
-        let decisions = rules.look(zero + OWN_CONTEXT_AFTER, &state(70.0), &config);
-        assert_eq!(decisions.iter().map(|d| d.rule.as_str()).collect::<Vec<_>>(), [OWN_CONTEXT[0]]);
-        assert_eq!(rules.plan("s", &config.streams["s"]).elements["heavy"].context.as_deref(), Some("heavy"));
-    }
-
-    #[test]
-    fn services_that_hold_the_worker_for_long_get_a_context_however_seldom_they_do() {
-        let own =
-            RULED.replace("context = \"here\"", "").replace("[streams.s.rules.busy]", "[streams.s.rules.x]");
-        let (config, mut rules, zero) = (config(&own), Rules::default(), Instant::now());
-        let state = |turn_us| {
-            let mut state = state(3.0);
-            state.streams[0].elements[0].turn_us = turn_us;
-            state
-        };
-        let after = zero + OWN_CONTEXT_AFTER;
-        for turn_us in [4_900, 5_100] {
-            rules.look(zero, &state(turn_us), &config);
-            let of = rules.look(after, &state(turn_us), &config);
-            let decided: Vec<_> = of.iter().map(|decision| decision.rule.as_str()).collect();
-            assert_eq!(decided, if turn_us > 5_000 { &OWN_CONTEXT[1..] } else { &[] });
-        }
-        assert_eq!(rules.plan("s", &config.streams["s"]).elements["heavy"].context.as_deref(), Some("heavy"));
-        let ended = rules.look(after + OWN_CONTEXT_HOLD, &state(1_900), &config);
-        assert_eq!(ended.iter().map(|decision| decision.begins).collect::<Vec<_>>(), [false]);
-    }
-
-    #[test]
-    fn plug_ins_are_kept_apart_unless_contexts_are_named() {
-        let text = r#"
-[streams.s.elements.plain]
-element = "pass"
-[streams.s.elements.plugin]
-element = "wasm"
-file = "a.wasm"
-input = "plain"
-[streams.s.branches.b]
-input = "plugin"
-"#;
-        let placed = |text: &str, has_room| {
-            let plan = Rules::new(has_room).plan("s", &config(text).streams["s"]);
-            plan.elements.into_values().map(|element| element.context).collect::<Vec<_>>()
-        };
-        let contexts = |text: &str| placed(text, true);
-        assert_eq!(contexts(text), [None, Some("plug-ins of s".to_owned())]);
-        assert_eq!(placed(text, false), [None, None], "there is one processor for all");
-        let named = text.replace("\"pass\"", "\"pass\"\ncontext = \"here\"");
-        assert_eq!(contexts(&named), [Some("here".to_owned()), None]);
-        let in_lanes = text.replace("\"a.wasm\"", "\"a.wasm\"\nlanes = 2");
-        assert_eq!(contexts(&in_lanes), [None, None], "they have their own");
-    }
-
-    #[test]
-    fn loss_is_that_since_the_last_look() {
-        let mut stream = StreamState { name: "s".to_owned(), ..StreamState::default() };
-        (stream.source.packets, stream.source.lost) = (190, 20);
-        let measured = Measured::new(&stream, Some((100, 10)));
-        assert_eq!(measured.source_loss_percent, 10.0);
-        assert_eq!(p99((1..=200).map(f64::from)), 198.0);
-        assert_eq!(p99([].into_iter()), 0.0);
-    }
-}
+mod tests;

@@ -15,11 +15,15 @@ pub const ELEMENTS_MAX: usize = 256;
 /// Declared branches of one stream. A plan with more is refused.
 pub const BRANCHES_MAX: usize = 64;
 
-/// One batch in this many is timed; of elements that work on whole frames, or that lately took [`LONG`], each is.
+/// One batch in this many is timed; of elements that work on whole frames, that hold parts of some, or that lately took
+/// [`LONG`], each is.
 pub const SAMPLE_EVERY: u64 = 16;
 
 /// To time a batch that takes so long costs nothing.
 pub const LONG: Duration = Duration::from_micros(500);
+
+/// A batch that takes longer is counted: all streams of a worker have waited for it.
+pub const LONG_TURN: Duration = Duration::from_millis(20);
 
 /// What a batch took is forgotten so fast: with each that is timed one in this many parts of it.
 pub const FORGETS: u64 = 16;

@@ -5,7 +5,7 @@ use outflow_packet::Drops;
 use super::Item;
 use super::frames::Frames;
 use super::stage::Node;
-use crate::limits::{FORGETS, LONG, SAMPLE_EVERY};
+use crate::limits::{FORGETS, LONG, LONG_TURN, SAMPLE_EVERY};
 
 /// What is counted of an element's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,6 +26,8 @@ pub struct Gauge {
     pub sampled_packets: u64,
     /// About the longest time that a batch took lately, nanoseconds: it falls with each that is timed.
     pub turn_ns: u64,
+    /// Batches that took longer than [`LONG_TURN`].
+    pub long_turns: u64,
 }
 
 impl Gauge {
@@ -55,6 +57,7 @@ impl Gauge {
         self.sampled_ns += nanos;
         self.sampled_packets += packets as u64;
         self.turn_ns = nanos.max(self.turn_ns - self.turn_ns.div_ceil(FORGETS));
+        self.long_turns += u64::from(u128::from(nanos) > LONG_TURN.as_nanos());
     }
 
     /// Adds what was counted elsewhere.
@@ -67,6 +70,7 @@ impl Gauge {
         self.sampled_ns += other.sampled_ns;
         self.sampled_packets += other.sampled_packets;
         self.turn_ns = self.turn_ns.max(other.turn_ns);
+        self.long_turns += other.long_turns;
     }
 
     /// Nanoseconds a packet, as far as was timed.

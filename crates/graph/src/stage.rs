@@ -146,7 +146,8 @@ impl Node {
             budget.admit(now, &mut self.batch, |reason| self.tally.drop(reason));
         }
         let is_limited = self.budget.is_some() || budget.is_some();
-        let is_timed = is_limited || self.frames.is_some() || self.gauge.is_sampled();
+        let has_frames = self.frames.is_some() || self.tally.memory_bytes > 0;
+        let is_timed = is_limited || has_frames || self.gauge.is_sampled();
         let probe = probe.filter(|_| is_timed);
         let began = probe.map(|probe| probe());
         self.element.work(now, &mut self.batch, &mut self.tally);

@@ -14,10 +14,11 @@ impl<T> Link<T> {
     pub fn set_options(&mut self, now: Time, options: LinkOptions) {
         let before = core::mem::replace(&mut self.options, options);
         if before.scheduling != options.scheduling {
-            self.scheduler = options.scheduling.begin();
+            self.scheduler = options.scheduling.begin(options.lower_share);
             // Those that have nothing are left out when it is found.
             self.queues.iter().for_each(|(at, _)| self.scheduler.wakes(at));
         }
+        self.scheduler.promise(options.lower_share);
         if (before.policy, before.unit) != (options.policy, options.unit) {
             self.restart(now);
         }
@@ -112,7 +113,7 @@ impl<T> Link<T> {
         }
         self.by_key.clear();
         (self.packets, self.offered) = (0, 0);
-        self.scheduler = self.options.scheduling.begin();
+        self.scheduler = self.options.scheduling.begin(self.options.lower_share);
         let flows: Vec<FlowId> = self.flows.iter().map(|(key, _)| FlowId(key)).collect();
         flows.into_iter().for_each(|id| self.attach(id));
         // A flow's packets come from one buffer: stable, so they keep their order.
@@ -129,7 +130,7 @@ mod tests {
 
     use outflow_media::Tag;
 
-    use super::super::{Next, Policy, Scheduling, Unit};
+    use super::super::{Next, Policy, Scheduling, Share, Unit};
     use super::*;
 
     const VIDEO: ApplicationId = ApplicationId::of(Medium::Video, 0);
@@ -140,6 +141,7 @@ mod tests {
             policy,
             unit: Unit::Packet,
             scheduling: Scheduling::Wrr,
+            lower_share: Share::NONE,
             size: Size::Bytes(bytes),
             slack: Duration::ZERO,
         }

@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 
 use outflow_media::Time;
 use outflow_packet::DropReason;
+pub use outflow_turns::Part as Share;
 use slab::Slab;
 
 pub use admission::{Admission, NoRoom};
@@ -66,6 +67,8 @@ pub struct LinkOptions {
     pub unit: Unit,
     /// Which buffer is next.
     pub scheduling: Scheduling,
+    /// What each class below the highest that has something is promised of the bytes, where the scheduler heeds classes.
+    pub lower_share: Share,
     /// How much a buffer holds.
     pub size: Size,
     /// A caller that asks later than that loses the time; less is made up for by asking again at once.
@@ -167,7 +170,7 @@ impl<T> Link<T> {
             flows: Slab::new(),
             queues: Slab::new(),
             by_key: BTreeMap::new(),
-            scheduler: options.scheduling.begin(),
+            scheduler: options.scheduling.begin(options.lower_share),
             busy_until: Time::ZERO,
             halves: Time::ZERO + OFFERED_HALVED_AFTER,
             dropped: Vec::new(),

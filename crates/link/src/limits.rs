@@ -5,6 +5,14 @@ use core::time::Duration;
 /// What was offered to a link's buffer counts half after that: so its share of the service follows it.
 pub const OFFERED_HALVED_AFTER: Duration = Duration::from_secs(10);
 
+/// What a class had before its turn, while those above it had nothing, is held against what it is promised as far back
+/// as this many bytes of the link ...
+pub const PRIORITY_WINDOW: u64 = 64 << 10;
+
+/// ... and all classes below the highest that has something are promised no more than this together, in thousandths of a
+/// percent: with more of them, each is promised less.
+pub const LOWER_TOGETHER: u32 = 90_000;
+
 /// Flows of one medium are alike whose mean rates are within this factor of each other ...
 pub const SIMILAR_RATES: u64 = 4;
 

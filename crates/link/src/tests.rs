@@ -21,6 +21,7 @@ fn options(policy: Policy, size: usize) -> LinkOptions {
         policy,
         unit: Unit::Packet,
         scheduling: Scheduling::Wrr,
+        lower_share: Share::NONE,
         size: Size::Bytes(size),
         slack: Duration::ZERO,
     }
@@ -380,7 +381,8 @@ proptest! {
         size in 0..6000_usize,
     ) {
         let unit = if by_frame { Unit::Frame } else { Unit::Packet };
-        let mut link = Link::new(LinkOptions { unit, scheduling, ..options(policy, size) });
+        let lower_share = Share::percent(5);
+        let mut link = Link::new(LinkOptions { unit, scheduling, lower_share, ..options(policy, size) });
         let mut flows = vec![(link.add_flow(VIDEO, 0), 0), (link.add_flow(DATA, 1), 0)];
         let (mut now, mut next) = (Time::ZERO, 0_u32);
         let mut missing: BTreeMap<u32, usize> = BTreeMap::new();

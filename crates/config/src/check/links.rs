@@ -4,7 +4,7 @@ use outflow_link::{Grouping, Medium, Scheduling};
 
 use super::{Check, Key, Step, written};
 use crate::invalid::{nearest, out_of};
-use crate::limits::{LINK_BUFFER, LINK_RATE};
+use crate::limits::{CLASS_SHARE, LINK_BUFFER, LINK_RATE};
 use crate::link::{LinkConfig, LinkName, LinkRate};
 use crate::{BitRate, ByteSize};
 
@@ -78,6 +78,15 @@ impl Check<'_, '_, '_> {
                 }
             }
         }
+        if link.scheduler.0 != Scheduling::Priority && written(table, "lower_share") {
+            let help = "write scheduler = \"priority\" for this link, or leave it out";
+            self.add(&at("lower_share"), "this scheduler has no classes".to_owned(), help);
+        }
+        if let Some(invalid) =
+            link.lower_share.and_then(|share| out_of(share, &CLASS_SHARE, ToString::to_string))
+        {
+            self.add(&at("lower_share"), invalid.what, invalid.help);
+        }
         if link.scheduler.0 == Scheduling::Shares && link.policy.0.grouping() == Grouping::Link {
             let what = format!("\"{}\" has one buffer, of which nothing is shared", link.policy.0.as_str());
             let help = "choose a policy with a buffer for each application (\"elastic\") or flow (\"pfb\")";
@@ -111,7 +120,7 @@ mod tests {
     use outflow_link::{Medium, Policy, Size, Unit};
 
     use crate::link::LinkRate;
-    use crate::{BitRate, Config, Protocols};
+    use crate::{BitRate, Config, Protocols, Share};
 
     fn config(text: &str) -> Config {
         Config::parse(text, "o.toml", &Protocols::default()).unwrap_or_else(|errors| panic!("{errors}"))
@@ -169,6 +178,23 @@ mod tests {
         assert!(whole.starts_with("3 \"shb\" has one buffer, of which nothing is shared: choose"), "{whole}");
         let unknown = mistake(&format!("{shares}[link.up.applications.audio]\nwieght = 3"));
         assert!(unknown.contains("did you mean 'weight'?"), "{unknown}");
+    }
+
+    #[test]
+    fn lower_classes_are_promised_a_share_unless_they_are_strict() {
+        let up = "[link.up]\nrate = \"8 Mbit/s\"\n";
+        let priority = format!("{up}scheduler = \"priority\"\n");
+        let share = |text: &str| config(text).links["up"].lower_share;
+        assert_eq!(share(&priority), Some(Share(5_000)));
+        assert_eq!(share(&format!("{priority}lower_share = \"12.5 %\"")), Some(Share(12_500)));
+        assert_eq!(share(&format!("{priority}lower_share = \"off\"")), None);
+        let much = mistake(&format!("{priority}lower_share = \"50 %\""));
+        assert!(much.starts_with("4 50 % is too much: possible: 1 % to 45 %"), "{much}");
+        let none = mistake(&format!("{up}lower_share = \"5 %\""));
+        assert!(
+            none.starts_with("3 this scheduler has no classes: write scheduler = \"priority\""),
+            "{none}"
+        );
     }
 
     #[test]

@@ -254,6 +254,8 @@ pub struct ElementState {
     pub cpu_percent: f64,
     /// How long it held its thread at a time, about the longest of lately, microseconds.
     pub turn_us: u64,
+    /// How often that was more than 20 ms.
+    pub long_turns: u64,
     /// Bytes of memory that it holds, where it knows.
     pub memory_bytes: u64,
     /// How often something went wrong in it.

@@ -284,6 +284,7 @@ fn element_state(
         out_bps: bits_out.bps(now, gauge.bytes_out),
         cpu_percent: share.percent(now, gauge.work_ns()),
         turn_us: gauge.turn_ns / 1_000,
+        long_turns: gauge.long_turns,
         memory_bytes: report.memory_bytes,
         faults,
         fault,

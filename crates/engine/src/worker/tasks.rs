@@ -88,7 +88,8 @@ pub(super) struct Tasks {
 impl Tasks {
     /// None yet; the limits say what lower classes are promised.
     pub(super) fn new(limits: &Limits) -> Self {
-        let mut turns = Turns::new([Part::NONE, part(limits.normal_share), part(limits.low_share)]);
+        let mut turns =
+            Turns::new([Part::NONE, Share::promised(limits.normal_share), Share::promised(limits.low_share)]);
         turns.claim(OWN, Claim { weight: WEIGHT_MAX, ..Claim::default() });
         Tasks {
             turns,
@@ -167,11 +168,6 @@ impl Tasks {
     pub(super) fn is_empty(&self) -> bool {
         self.turns.is_idle()
     }
-}
-
-/// The part of the time that a class is promised.
-fn part(share: Option<Share>) -> Part {
-    share.map_or(Part::NONE, |share| Part::of_100_000(share.thousandths()))
 }
 
 #[cfg(test)]

@@ -214,8 +214,10 @@ impl Group {
     }
 
     fn sink(&self) -> SinkUrl {
-        let (to, interface) = (self.to, Some(self.interface.clone()));
-        SinkUrl::Datagrams(DatagramSink { protocol: SinkProtocol::Rtp, to, ttl: Some(self.ttl), interface })
+        let (to, ttl, interface) = (self.to, Some(self.ttl), Some(self.interface.clone()));
+        // What is looped back the kernel would take for packets to be forwarded, where it routes multicast.
+        let loops = false;
+        SinkUrl::Datagrams(DatagramSink { protocol: SinkProtocol::Rtp, to, ttl, interface, loops })
     }
 }
 
@@ -288,8 +290,7 @@ impl Seat {
         let Key { stream, interface, .. } = &self.key;
         let name = format!("tree:{interface}:{}", self.group.to);
         let selection = Selection { level, ..Selection::default() };
-        // What is looped back the kernel would take for packets to be forwarded, where it routes multicast.
-        PushOptions { loops: false, ..PushOptions::new(stream, self.group.sink(), name, selection) }
+        PushOptions::new(stream, self.group.sink(), name, selection)
     }
 }
 

@@ -154,8 +154,9 @@ impl GroupUrl {
     /// Where it goes by an interface.
     pub(crate) fn by(&self, interface: &str) -> SinkUrl {
         let GroupUrl { protocol, to, ttl } = *self;
-        let interface = Some(interface.to_owned());
-        SinkUrl::Datagrams(DatagramSink { protocol, to, ttl, interface })
+        // What is looped back the kernel would take for packets to be forwarded.
+        let (interface, loops) = (Some(interface.to_owned()), false);
+        SinkUrl::Datagrams(DatagramSink { protocol, to, ttl, interface, loops })
     }
 }
 
@@ -170,6 +171,10 @@ impl FromStr for GroupUrl {
         if sink.interface.is_some() {
             let what = "a group goes to all interfaces on which somebody joins it";
             return Err(Invalid::new(what, "leave interface out, and write it in [multicast] interfaces"));
+        }
+        if !sink.loops {
+            let what = "a group that hosts join never comes back to this machine";
+            return Err(Invalid::new(what, "leave loop out"));
         }
         let help = match sink.to {
             SocketAddr::V4(_) => "choose one from 224.0.1.0 to 239.255.255.255, as udp://239.1.1.1:5000",
@@ -198,7 +203,7 @@ fn is_of_link(group: IpAddr) -> bool {
 impl fmt::Display for GroupUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let GroupUrl { protocol, to, ttl } = *self;
-        DatagramSink { protocol, to, ttl, interface: None }.fmt(f)
+        DatagramSink { protocol, to, ttl, interface: None, loops: true }.fmt(f)
     }
 }
 

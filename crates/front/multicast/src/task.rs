@@ -321,8 +321,7 @@ impl Task {
     fn options(&self, target: &Sending) -> PushOptions {
         let selection = Selection { level: target.level, ..Selection::default() };
         let options = PushOptions::new(&target.stream, target.to.clone(), target.name.clone(), selection);
-        // What is looped back the kernel would take for packets to be forwarded.
-        PushOptions { from: target.from, loops: false, ..options }
+        PushOptions { from: target.from, ..options }
     }
 
     async fn say_level(&self, said: ReportedLevel) -> Result<MulticastReported, ControlError> {

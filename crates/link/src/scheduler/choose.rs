@@ -2,6 +2,8 @@
 
 use core::fmt::Debug;
 
+use outflow_turns::Part as Share;
+
 use crate::flow::Medium;
 use crate::streams::Party;
 
@@ -38,6 +40,12 @@ pub(crate) type Look<'l> = &'l dyn Fn(usize) -> Option<Candidate>;
 
 /// Chooses among buffers, without looking at all of them.
 pub(crate) trait Scheduler: Debug + Send {
+    /// What each class below the highest that has something is promised of the bytes from now on, where classes are
+    /// heeded.
+    fn promise(&mut self, lower_share: Share) {
+        let _ = lower_share;
+    }
+
     /// A buffer has something to send. It may have had before.
     fn wakes(&mut self, buffer: usize);
 

@@ -6,6 +6,8 @@ mod priority;
 mod round_robin;
 mod shares;
 
+use outflow_turns::Part as Share;
+
 pub(super) use choose::{Candidate, Part, Scheduler};
 
 macro_rules! schedulers {
@@ -39,10 +41,13 @@ macro_rules! schedulers {
                 }
             }
 
-            pub(super) fn begin(self) -> Box<dyn Scheduler> {
-                match self {
+            /// Begins, with what lower classes are promised.
+            pub(super) fn begin(self, lower_share: Share) -> Box<dyn Scheduler> {
+                let mut scheduler: Box<dyn Scheduler> = match self {
                     $(Scheduling::$variant => Box::new(<$scheduler>::default()),)+
-                }
+                };
+                scheduler.promise(lower_share);
+                scheduler
             }
         }
     };
@@ -57,8 +62,8 @@ schedulers! {
     Drr = "drr": Offered, deficit::Deficit,
     /// Byte by byte, all the same.
     DrrEqual = "drr-equal": Equal, deficit::Deficit,
-    /// The buffer of the most urgent class that has anything.
-    Priority = "priority": Equal, priority::Strict,
+    /// The buffer of the most urgent class that has anything, but for what classes below it are promised.
+    Priority = "priority": Equal, priority::Priority,
     /// Byte by byte, by the weights of applications, and in each by those of its streams (start-time fair
     /// queueing; Goyal, Vin and Cheng, 1996). Where everything shares one buffer, that is as it comes.
     Shares = "shares": Given, shares::Shares,

@@ -123,3 +123,18 @@ fn where_everything_shares_one_buffer_it_goes_as_it_comes() {
     });
     assert!(order.eq(0..9));
 }
+
+#[test]
+fn another_share_of_lower_classes_holds_from_the_next_packet_on() {
+    let priority = LinkOptions { scheduling: Scheduling::Priority, ..options(Policy::Pfb, 20_000) };
+    let mut link = Link::new(LinkOptions { slack: Duration::from_millis(2), ..priority });
+    let flows = [link.add_flow(VIDEO, 0), link.add_flow(VIDEO, 1)];
+    let all = flows.map(|flow| (flow, 2 * BYTES_A_MS));
+    assert_shares(&run(&mut link, 0, 20_000, &all), 20_000, &[1.0, 0.0]);
+    for (round, percent) in [(1, 5), (2, 25), (3, 10)] {
+        let now = Time::from_millis(round * 20_000);
+        link.set_options(now, LinkOptions { lower_share: Share::percent(percent), ..*link.options() });
+        let share = f64::from(percent) / 100.0;
+        assert_shares(&run(&mut link, round * 20_000, 20_000, &all), 20_000, &[1.0 - share, share]);
+    }
+}

@@ -83,6 +83,7 @@ impl Network {
             flows = flows.saturating_add(traffic.flows);
         }
         self.check_nodes()?;
+        self.check_groups()?;
         for (name, receiver) in &self.receivers {
             if let Err(must) = receiver.check(links, &self.traffic) {
                 return wrong(&format!("receivers.{name}"), &must);

@@ -20,6 +20,7 @@ mod outcome;
 mod packets;
 mod parcel;
 mod paths;
+mod reach;
 mod rng;
 mod segments;
 mod traffic;

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use outflow_config::{BitRate, ByteSize, Weight};
+use outflow_config::{BitRate, ByteSize, CLASS_SHARE, LOWER_SHARE, Share, Weight};
 use outflow_link::{Link, LinkOptions, Medium, Policy, Scheduling, Unit};
 use outflow_media::Time;
 use serde::{Deserialize, Deserializer};
@@ -13,7 +13,7 @@ use super::nodes::NodeModel;
 use super::paths::{EndModel, PathModel};
 use super::segments::SegmentModel;
 use super::traffic::Model;
-use super::units::{duration, maybe, maybe_duration, maybe_weight, named, quantity, weight};
+use super::units::{duration, maybe, maybe_duration, maybe_weight, named, quantity, share_or_off, weight};
 use crate::limits::OUTAGE_MIN;
 
 /// A network and what goes through it.
@@ -119,6 +119,10 @@ pub struct LinkModel {
     /// Whose turn it is.
     #[serde(default)]
     pub scheduler: Scheduler,
+    /// What each class below the highest that waits gets at least, where the scheduler heeds classes; with none, classes
+    /// are strict.
+    #[serde(default = "lower_share", deserialize_with = "share_or_off")]
+    pub lower_share: Option<Share>,
     /// What is discarded at least.
     #[serde(default, deserialize_with = "unit_named")]
     pub discard_unit: Unit,
@@ -231,6 +235,10 @@ fn one() -> usize {
     1
 }
 
+fn lower_share() -> Option<Share> {
+    Some(LOWER_SHARE)
+}
+
 fn policy() -> Policy {
     Policy::Elastic
 }
@@ -284,11 +292,18 @@ impl LinkModel {
         if rate.0 == 0 {
             return Err("rate must be above 0");
         }
+        if self.lower_share.is_some_and(|share| !CLASS_SHARE.contains(&share)) {
+            return Err("lower_share must be 1 % to 45 %, or \"off\"");
+        }
+        if self.lower_share != lower_share() && self.scheduler.0 != Scheduling::Priority {
+            return Err("lower_share needs scheduler = \"priority\": others have no classes");
+        }
         Ok(Some(LinkOptions {
             rate_bps: rate.0,
             policy: self.policy,
             unit: self.discard_unit,
             scheduling: self.scheduler.0,
+            lower_share: Share::promised(self.lower_share),
             size: size(self.buffer, self.buffer_per_flow)?,
             slack: Duration::ZERO,
         }))

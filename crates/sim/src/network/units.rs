@@ -4,7 +4,7 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
-use outflow_config::{Invalid, Weight, parse_duration};
+use outflow_config::{Invalid, Share, Weight, parse_duration};
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -51,6 +51,14 @@ pub(super) fn share<'de, D: Deserializer<'de>>(given: D) -> Result<f64, D::Error
     share.ok_or_else(|| {
         D::Error::custom(format!("'{text}' is no share: write it like \"1 %\", up to \"100 %\""))
     })
+}
+
+/// A share that may be "off".
+pub(super) fn share_or_off<'de, D: Deserializer<'de>>(given: D) -> Result<Option<Share>, D::Error> {
+    match String::deserialize(given)?.as_str() {
+        "off" => Ok(None),
+        text => text.parse().map(Some).map_err(D::Error::custom),
+    }
 }
 
 /// One of a list of things that have names.

@@ -91,8 +91,8 @@ impl Send {
     }
 
     fn socket(&self) -> Result<UdpSocket, String> {
-        let DatagramSink { to, ttl, interface, .. } = self.to.clone();
-        let destination = Destination { to, from: None, ttl, interface, loops: true };
+        let DatagramSink { to, ttl, interface, loops, .. } = self.to.clone();
+        let destination = Destination { to, from: None, ttl, interface, loops };
         let socket = outflow_engine::open_push(&destination).map_err(|error| error.to_string())?;
         let ready = socket.set_nonblocking(false).and_then(|()| socket.connect(to));
         ready.map_err(|error| format!("cannot send to {to}: {error}"))?;

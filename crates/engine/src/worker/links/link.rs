@@ -1,7 +1,7 @@
 //! A link: what waits there, what is counted of it, and the rate that follows its receivers.
 
 use bytes::Bytes;
-use outflow_config::LinkConfig;
+use outflow_config::{LinkConfig, Share};
 use outflow_link::{Admission, ApplicationId, FlowId, Follow, Link, LinkOptions, Medium, Next, Similar};
 use outflow_media::{Format, Tag, Time};
 use outflow_packet::DropReason;
@@ -221,6 +221,7 @@ fn options(config: &LinkConfig, rate_bps: u64) -> LinkOptions {
         policy: config.policy.0,
         unit: config.unit.0,
         scheduling: config.scheduler.0,
+        lower_share: Share::promised(config.lower_share),
         size: config.size(),
         slack: LINK_SLACK,
     }

@@ -418,3 +418,22 @@ fn numbers_go_on_in_another_element() {
     after.resume(before.state().unwrap());
     assert_eq!(worked(&mut after), [6, 7]);
 }
+
+/// Any packet may be the one that makes a frame complete, all of which is worked on then.
+#[test]
+fn each_batch_is_timed_of_what_gathers_frames() {
+    let shape = Shape { pixels: Pixels::Rgb, width: 34, height: 14 };
+    for (memory, is_each) in [("gather", true), ("fragments", false)] {
+        let settings = Settings::default().with("memory", Setting::Text(memory.to_owned()));
+        let mut bench = Bench::new("gray", settings, &raw(shape));
+        let payloads = payloads(shape, &picture(shape, 1), 60);
+        for (at, payload) in payloads.iter().enumerate() {
+            let header =
+                PlainHeader { marker: false, payload_type: 96, sequence: at as u16, timestamp: 1, ssrc: 5 };
+            bench.enter([&header.emit()[..], payload].concat(), 0);
+            bench.graph.run(Time::ZERO, Some(|| 0), &mut |_, _| {}, &mut |_, _| {});
+        }
+        let gauge = bench.graph.report().next().unwrap().gauge;
+        assert_eq!(gauge.sampled_packets == payloads.len() as u64, is_each, "{memory}: {gauge:?}");
+    }
+}

@@ -73,3 +73,45 @@ fn weights_are_numbers_within_their_range() {
     assert!(refused("weight = 3", "").contains("needs buffer or buffer_per_flow"));
     assert!(refused("\"shares\"", "\"share\"").contains("write one of wrr, weq"));
 }
+
+/// Traffic of two classes, each of which offers more than the link carries.
+const CLASSES: &str = r#"
+seed = 1
+duration = "20 s"
+warm_up = "1 s"
+
+[links.out]
+rate = "4 Mbit/s"
+buffer = "20 kB"
+policy = "pfb"
+scheduler = "priority"
+
+[traffic.large]
+model = "data"
+rate = "5 Mbit/s"
+packet_bytes = 1200
+via = ["out"]
+
+[traffic.small]
+model = "data"
+rate = "5 Mbit/s"
+packet_bytes = 300
+class = 1
+via = ["out"]
+"#;
+
+#[test]
+fn a_lower_class_has_its_share_of_a_link_unless_classes_are_strict() {
+    let with = |share: &str| {
+        let key = format!("scheduler = \"priority\"\nlower_share = \"{share}\"");
+        CLASSES.replace("scheduler = \"priority\"", &key)
+    };
+    assert_parts(CLASSES, [0.95, 0.05]);
+    assert_parts(&with("20 %"), [0.8, 0.2]);
+    assert_eq!(parts(&with("off"))[1], 0.0);
+    let of = |text: &str| Network::parse(text).and_then(|network| play(&network)).map(|_| ());
+    let wrong = |text: &str| of(text).expect_err("it is not possible").to_string();
+    assert!(wrong(&with("50 %")).contains("lower_share must be 1 % to 45 %, or \"off\""));
+    let weq = with("20 %").replace("scheduler = \"priority\"", "scheduler = \"weq\"");
+    assert!(wrong(&weq).contains("lower_share needs scheduler = \"priority\""));
+}

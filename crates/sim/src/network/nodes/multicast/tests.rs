@@ -115,6 +115,28 @@ fn routers_join_above_what_is_wanted_below() {
 }
 
 #[test]
+fn a_group_of_ipv6_that_would_have_to_be_routed_is_refused_with_both_ends_named() {
+    let group = |above: &str| tree("ff1e::1", "[ff1e::1]:5004", above);
+    let refused = |text: &str| Network::parse(text).expect_err(text).to_string();
+    let why = "routers of DVMRP route IPv4, and a group of IPv6 comes through one of them";
+    let wrong = refused(&group(""));
+    assert!(wrong.contains(&format!("traffic video and bar cannot be joined: {why}")), "{wrong}");
+    let right = "[nodes.right]\nkind = \"router\"\n";
+    let one = group("").replace(right, &format!("{right}above = \"core\"\n"));
+    let wrong = refused(&one);
+    assert!(wrong.contains(&format!("traffic video and home cannot be joined: {why}")), "{wrong}");
+    // It is wanted behind one router alone; or another group is; or a real router stands between.
+    for (from, to) in [
+        ("joins = [\"left\", \"home\"]", "joins = [\"core\", \"home\"]"),
+        ("group = \"ff1e::1\"\nlevel = 4", "group = \"ff1e::2\""),
+        ("[nodes.left]\nkind = \"router\"", "[ends.left]"),
+    ] {
+        assert!(one.contains(from), "{from}");
+        Network::parse(&one.replacen(from, to, 1)).expect(to);
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run() {
     let text = tree("239.1.1.1", "239.1.1.1:5004", "");
     assert_eq!(played(&text), played(&text));
