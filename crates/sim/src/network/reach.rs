@@ -48,18 +48,23 @@ impl Network {
     /// Whether a packet of a group of IPv6 comes from one host to another that wants it.
     fn is_reached(&self, from: &String, to: &String) -> bool {
         // It is wanted on the segment of the host, and where routers join for what is wanted below.
-        let asks = |at: &String| self.routers_on(at).filter_map(|name| self.above(name)).collect();
+        let asks = |at: &String| {
+            self.routers_on(at).filter_map(|name| self.above(name)).chain(self.behind_ends(at)).collect()
+        };
         let wanted = closure(self.segments_of(to), asks);
         let sends = |at: &String| {
             let through = self.routers_on(at).flat_map(|name| {
                 let down = self.others(name, at).filter(|to| wanted.contains(to));
                 down.chain(self.above(name))
             });
-            // What a real program passes on is not known here.
-            let real = self.ends.keys().flat_map(|name| self.others(name, at));
-            through.chain(real).collect()
+            through.chain(self.behind_ends(at)).collect()
         };
         closure(self.segments_of(from), sends).iter().any(|at| self.joins(at, to))
+    }
+
+    /// The other segments of ends on this one: what real programs join or pass on there is not known here.
+    fn behind_ends(&self, at: &String) -> impl Iterator<Item = &String> {
+        self.ends.keys().flat_map(move |name| self.others(name, at))
     }
 
     /// What may pass packets on: routers, and real programs.

@@ -127,7 +127,7 @@ fn a_group_of_ipv6_that_would_have_to_be_routed_is_refused_with_both_ends_named(
     assert!(wrong.contains(&format!("traffic video and home cannot be joined: {why}")), "{wrong}");
     // It is wanted behind one router alone; or another group is; or a real router stands between.
     for (from, to) in [
-        ("joins = [\"left\", \"home\"]", "joins = [\"core\", \"home\"]"),
+        ("joins = [\"left\", \"home\"]\nfrom = { left = [\"west-host\"] }", "joins = [\"core\", \"home\"]"),
         ("group = \"ff1e::1\"\nlevel = 4", "group = \"ff1e::2\""),
         ("[nodes.left]\nkind = \"router\"", "[ends.left]"),
     ] {
