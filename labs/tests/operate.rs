@@ -1,10 +1,14 @@
 //! What an operator uses: `outflow demo`, `outflow watch`, the API, metrics, events, the page.
 
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpStream};
+
 use anyhow::{Context, Result, ensure};
-use outflow_labs::net::{PLAYER, Paths, RELAY_IN};
-use outflow_labs::process::Program;
+use outflow_labs::net::{PLAYER, PLAYER_V6, Paths, RELAY_IN, RELAY_OUT, RELAY_OUT_V6};
+use outflow_labs::process::{Program, Running};
 use outflow_labs::programs::{clip, ffmpeg_decodes, ffmpeg_sends};
-use outflow_labs::relay::{HTTP_PORT, Relay, binary, listen};
+use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, Relay, binary, listen};
 use outflow_labs::scene::{
     PATIENCE, ends_clean, ffmpeg_http, gst_rtsp_ts, http_url, plays, rtsp_url, scene, wait_for,
 };
@@ -61,15 +65,99 @@ fn watch_sees_whole_streams_whatever_way_they_come() -> Result<()> {
         watch.within(&paths.players).start()
     });
     for (way, watch) in ways.iter().zip(watching.collect::<Result<Vec<_>>>()?) {
-        let done = watch.succeed(PATIENCE)?;
-        let summary = done.stdout.lines().last().unwrap_or_default();
-        let summary: Value = serde_json::from_str(summary).with_context(|| format!("no JSON: {summary}"))?;
-        for lost in ["lost", "malformed", "continuity_errors"] {
-            ensure!(summary[lost] == 0, "{way}: {lost} in {summary}");
-        }
-        ensure!(summary["decodable_frames"].as_u64() > Some(25), "{way}: {summary}");
+        is_whole(watch, 25).with_context(|| way.clone())?;
     }
     relay.healthy()
+}
+
+/// What `outflow watch` saw: more than these pictures, and nothing was missing.
+fn is_whole(watch: Running, pictures: u64) -> Result<()> {
+    let done = watch.succeed(PATIENCE)?;
+    let summary = done.stdout.lines().last().unwrap_or_default();
+    let summary: Value = serde_json::from_str(summary).with_context(|| format!("no JSON: {summary}"))?;
+    for lost in ["lost", "malformed", "continuity_errors"] {
+        ensure!(summary[lost] == 0, "{lost} in {summary}");
+    }
+    ensure!(summary["decodable_frames"].as_u64() > Some(pictures), "{summary}");
+    Ok(())
+}
+
+/// Listens for HTTP and RTSP where a relay does that is told nothing.
+const TOLD_NOTHING: &str =
+    "[listen]\npoc = \"[::]:7000\"\n[poc]\nencryption = \"off\"\n[streams.live]\nsource = \"demo://\"\n";
+
+#[test]
+fn one_relay_serves_all_that_come_by_ipv4_and_by_ipv6() -> Result<()> {
+    let Some(paths) = scene("IPv4 and IPv6 beside each other", &["curl"])? else { return Ok(()) };
+    let paths = paths.with_ipv6()?;
+    // Sockets take one family by themselves here.
+    paths.relay.sysctl("net.ipv6.bindv6only", "1")?;
+    let mut relay = Relay::start(&paths.relay, TOLD_NOTHING)?;
+    relay.wait_up("live")?;
+    let ends: [(IpAddr, IpAddr); 2] =
+        [(RELAY_OUT.into(), PLAYER.into()), (RELAY_OUT_V6.into(), PLAYER_V6.into())];
+    let mut watching = Vec::new();
+    for host in ends.map(|(relay, _)| host(relay)) {
+        let rtsp = format!("rtsp://{host}:{RTSP_PORT}/live");
+        let udp = format!("--transport udp {rtsp}");
+        let poc = format!("--insecure poc://{host}:7000/live");
+        for way in [format!("http://{host}:{HTTP_PORT}/live.ts"), rtsp, udp, poc] {
+            let watch = outflow(&format!("watch --json --duration 3s {way}"))?;
+            watching.push((way, watch.within(&paths.players).start()?));
+        }
+    }
+    let shown = relay.wait_receivers("live", watching.len())?;
+    let receivers = shown["receivers"].as_array().context("receivers")?;
+    let shown: BTreeSet<_> =
+        receivers.iter().map(|one| (text(&one["kind"]), host_of(&text(&one["to"])))).collect();
+    let kinds = ["http-ts", "rtsp-tcp", "rtsp-udp", "poc"];
+    let expected = ends.iter().flat_map(|(_, player)| kinds.map(|kind| (kind.to_owned(), host(*player))));
+    ensure!(shown == expected.collect(), "addresses of IPv4 are shown as such: {shown:#?}");
+    for (relay, player) in ends {
+        says_its_addresses(&paths, relay, player).with_context(|| host(relay))?;
+    }
+    for at in ["127.0.0.1", "[::1]"] {
+        let curl = Program::words(&format!("curl -sS -f http://{at}:{HTTP_PORT}/api/v1/streams/live"));
+        curl.within(&paths.relay).finish(PATIENCE).context(at)?;
+    }
+    for (way, watch) in watching {
+        is_whole(watch, 25).context(way)?;
+    }
+    relay.healthy()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// An address as it stands in those of streams.
+fn host(address: IpAddr) -> String {
+    if address.is_ipv4() { address.to_string() } else { format!("[{address}]") }
+}
+
+fn host_of(address: &str) -> String {
+    address.rsplit_once(':').map(|(host, _)| host.to_owned()).unwrap_or_default()
+}
+
+/// What RTSP answers is of the family that the player has come by.
+fn says_its_addresses(paths: &Paths, relay: IpAddr, player: IpAddr) -> Result<()> {
+    let answers = paths.players.run(|| -> Result<String> {
+        let url = format!("rtsp://{}:{RTSP_PORT}/live", host(relay));
+        let mut tcp = TcpStream::connect((relay, RTSP_PORT))?;
+        let transport = "Transport: RTP/AVP;unicast;client_port=5000-5001";
+        write!(tcp, "DESCRIBE {url} RTSP/1.0\r\nCSeq: 1\r\n\r\n")?;
+        write!(tcp, "SETUP {url}/trackID=0 RTSP/1.0\r\nCSeq: 2\r\n{transport}\r\n\r\n")?;
+        tcp.shutdown(std::net::Shutdown::Write)?;
+        let mut answers = String::new();
+        tcp.read_to_string(&mut answers)?;
+        Ok(answers)
+    })?;
+    let family = if relay.is_ipv4() { "IP4" } else { "IP6" };
+    for said in [format!("IN {family} {relay}"), format!("destination={player}"), format!("source={relay}")] {
+        ensure!(answers.contains(&said), "no {said} in {answers}");
+    }
+    ensure!(!answers.contains("::ffff"), "{answers}");
+    Ok(())
 }
 
 fn port_of(scheme: &str) -> u16 {

@@ -1,6 +1,6 @@
 //! Where the relay listens.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use toml::de::DeTable;
@@ -16,7 +16,7 @@ use crate::value::{Fault, Given, Value};
 pub struct Listener {
     /// The key.
     pub key: &'static str,
-    /// The port at all addresses where nothing is said; none stands for "off".
+    /// The port at all addresses, of IPv6 and IPv4, where nothing is said; none stands for "off".
     pub port: Option<u16>,
     /// Whether it listens only if there is a certificate.
     pub needs_tls: bool,
@@ -61,7 +61,7 @@ impl Default for Listen {
 impl Listen {
     /// What these listeners do where nothing is said.
     pub(crate) fn new(listeners: impl Iterator<Item = &'static Listener>) -> Self {
-        let everywhere = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+        let everywhere = |port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
         let listeners = listeners.map(|listener| (*listener, listener.port.map(everywhere)));
         Listen { listeners: listeners.collect(), ..Listen::default() }
     }

@@ -131,7 +131,7 @@ text! {
     View: "a view", "part=640x360+16+0&size=320x180&gray=1" => view;
     Share: "a share", "50 %", or "off" => str::parse;
     Duration: "a duration", "10 s" => parse_duration;
-    SocketAddr: "an address with a port", "0.0.0.0:8554", or "off" => socket_address;
+    SocketAddr: "an address with a port", "[::]:8554", or "off" => socket_address;
     RangeInclusive<u16>: "a range of ports", "8000-8999" => ports;
 }
 

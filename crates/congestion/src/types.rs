@@ -121,7 +121,7 @@ pub enum Reason {
     Delayed,
     /// The buffer on the way overflowed.
     Overflow,
-    /// So many packets are lost that it does not matter why (RFC 8083).
+    /// More packets are lost than any path should lose, whatever the cause (RFC 8083).
     Lossy,
     /// Packets were marked.
     Marked,

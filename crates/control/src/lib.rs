@@ -60,7 +60,7 @@ pub use events::{Event, Events, Happened};
 pub use front::{Front, MakeElement, Started, protocols};
 pub use grants::Wanted;
 pub use health::{Health, Heartbeat, LogState};
-pub use listen::Listener;
+pub use listen::{Listener, place};
 pub use load::{load, refuse_empty};
 pub use overload::{Overload, OverloadState, Scarce};
 pub use publisher::{Announced, Heard, PublishOptions, Publisher, Push, UdpPorts};

@@ -83,10 +83,10 @@ pub(crate) const TRIAL_LOOK: Duration = Duration::from_millis(250);
 
 const _: () = assert!(TRIAL_TIME.as_millis() > 2 * SNAPSHOT_EVERY.as_millis(), "a trial sees snapshots");
 
-/// Services that name no context get one of their own when they take more than so much of a core ...
+/// Services that name no context get one of their own when they take more than this share of a core ...
 pub(crate) const OWN_CONTEXT_ABOVE_PERCENT: u64 = 30;
 
-/// ... or hold their thread for longer than so many milliseconds at a time, which receivers of all streams of the
+/// ... or hold their thread for longer than these milliseconds at a time, which receivers of all streams of the
 /// worker wait for, ...
 pub(crate) const OWN_CONTEXT_ABOVE_MS: u64 = 5;
 

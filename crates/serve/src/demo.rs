@@ -1,6 +1,6 @@
 //! `outflow demo`
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use crate::starter;
 )]
 pub struct Demo {
     /// Address for HTTP: streams, status page, API, metrics
-    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:8080")]
     http: SocketAddr,
     /// Address for RTSP
-    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8554")]
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:8554")]
     rtsp: SocketAddr,
     /// Go on with what another relay did, which is at the other end of standard input
     #[arg(long, hide = true)]
@@ -73,17 +73,12 @@ impl Demo {
     }
 }
 
-/// The address to open on this machine.
+/// The address to open on this machine: by IPv4, which `[::]` takes, too, and which is there without IPv6.
 fn reachable(listen: SocketAddr) -> SocketAddr {
-    let mut address = listen;
-    if listen.ip().is_unspecified() {
-        address.set_ip(if listen.is_ipv4() {
-            [127, 0, 0, 1].into()
-        } else {
-            std::net::Ipv6Addr::LOCALHOST.into()
-        });
+    match listen.ip().is_unspecified() {
+        true => SocketAddr::from((Ipv4Addr::LOCALHOST, listen.port())),
+        false => listen,
     }
-    address
 }
 
 fn print(text: &str) -> std::io::Result<()> {
@@ -106,6 +101,7 @@ mod tests {
         };
         let welcome = demo.welcome();
         assert!(welcome.contains("http://127.0.0.1:1234/demo.ts"), "{welcome}");
-        assert!(welcome.contains("rtsp://[::1]:99/demo"), "{welcome}");
+        assert!(welcome.contains("rtsp://127.0.0.1:99/demo"), "{welcome}");
+        assert_eq!(reachable("[::1]:99".parse().expect("address")).to_string(), "[::1]:99");
     }
 }

@@ -1,6 +1,7 @@
 //! Socket options and control messages that no library has.
 
 mod device;
+mod family;
 mod group;
 mod gso;
 pub mod limits;
@@ -10,6 +11,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 pub use device::Tun;
+pub use family::{canonical, choose_families, has_v6, place};
 pub use group::join_group;
 pub use gso::Segment;
 pub use outflow_privilege::Buffer;

@@ -18,7 +18,7 @@ pub(super) enum Step {
     /// Packets are missing before it.
     Gap,
     /// It says itself that it does not follow.
-    Anew,
+    Break,
 }
 
 /// The last packet of a PID, as far as it matters for the next one.
@@ -77,7 +77,7 @@ impl Continuity {
         }
         *entry = now;
         if is_discontinuity {
-            return Step::Anew;
+            return Step::Break;
         }
         if !seen || (packet.has_payload() && packet.continuity() == (last + 1) & 0x0f) {
             return Step::Next;
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(step(&mut counters, at(5), &[1]), Step::Next);
         assert_eq!(step(&mut counters, at(5), &[]), Step::Next);
         assert_eq!(step(&mut counters, at(6), &[1]), Step::Next);
-        assert_eq!(step(&mut counters, Header { discontinuity: true, ..at(1) }, &[]), Step::Anew);
+        assert_eq!(step(&mut counters, Header { discontinuity: true, ..at(1) }, &[]), Step::Break);
         assert_eq!(step(&mut counters, at(2), &[1]), Step::Next);
         assert_eq!(step(&mut counters, at(4), &[]), Step::Gap);
         assert_eq!(counters.errors(), 1);

@@ -68,7 +68,7 @@ mod tests {
         }
         let next = [&packet(0, 0, &[1])[..], &packet(0x1000, 5, &[1]), &packet(0x100, 3, &[])].concat();
         let announced = announce_discontinuity(&programme(2), &next);
-        assert_eq!(steps(&announced), [Step::Anew; 4]);
+        assert_eq!(steps(&announced), [Step::Break; 4]);
         assert_eq!(steps(&next), [Step::Next; 3]);
         assert_eq!(steps(&packet(0x101, 0, &[1])), [Step::Next], "it was not in there");
     }

@@ -17,12 +17,12 @@ impl Part {
     /// Nothing.
     pub const NONE: Part = Part(0);
 
-    /// So many thousandths of a percent; the whole, if it is more than that.
+    /// This number of thousandths of a percent; the whole, if it is more than that.
     pub const fn of_100_000(parts: u32) -> Self {
         Part(if parts < WHOLE { parts } else { WHOLE })
     }
 
-    /// So many percent.
+    /// This number of percent.
     pub const fn percent(percent: u8) -> Self {
         Part::of_100_000(percent as u32 * 1_000)
     }

@@ -83,7 +83,7 @@ impl Batch {
         let (at, most) = (self.at, self.datagram_bytes_max);
         let metas = &self.metas[..self.pieces];
         metas.iter().zip(self.memory.chunks_exact_mut(ROOM)).flat_map(move |(meta, memory)| {
-            let from = canonical(meta.addr);
+            let from = outflow_socket::canonical(meta.addr);
             let (to, mark) = (meta.dst_ip.map(|to| to.to_canonical()), mark(meta.ecn));
             let datagrams = Datagrams { left: Some(&mut memory[..meta.len]), stride: stride(meta) };
             let fitting = datagrams.filter(move |bytes| bytes.len() <= most);
@@ -131,16 +131,6 @@ impl<'a> Iterator for Datagrams<'a> {
 
 fn stride(meta: &RecvMeta) -> usize {
     if meta.stride == 0 { meta.len.max(1) } else { meta.stride }
-}
-
-fn canonical(address: SocketAddr) -> SocketAddr {
-    match address {
-        SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
-            Some(v4) => SocketAddr::new(v4.into(), v6.port()),
-            None => address,
-        },
-        SocketAddr::V4(_) => address,
-    }
 }
 
 const fn mark(ecn: Option<EcnCodepoint>) -> Mark {

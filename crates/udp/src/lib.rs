@@ -117,9 +117,7 @@ impl Udp {
     /// Binds a socket; to `[::]`, for IPv4 as well. It has to be called where tokio runs.
     pub fn bind(address: SocketAddr, options: &Options) -> io::Result<Udp> {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-        if let SocketAddr::V6(address) = address {
-            socket.set_only_v6(!address.ip().is_unspecified())?;
-        }
+        outflow_socket::choose_families(&socket, address)?;
         ask_for_buffers(&socket, options)?;
         socket.bind(&address.into())?;
         Udp::of(socket, options)

@@ -1,11 +1,13 @@
 //! Levels that hosts say by unicast, which need no privileges for it.
 
+use std::fmt::Display;
+
 use super::*;
 use outflow_labs::net::RELAY_OUT;
 use outflow_labs::relay::HTTP_PORT;
 
 /// What a host is answered that says a level, and the status.
-pub(super) fn says(host: &Namespace, relay: Ipv4Addr, body: &str) -> Result<(Value, u16)> {
+pub(super) fn says(host: &Namespace, relay: impl Display, body: &str) -> Result<(Value, u16)> {
     let url = format!("http://{relay}:{HTTP_PORT}/api/v1/multicast/levels");
     let curl = Program::words("curl -sS -w %{http_code} -X PUT -d").args([body, &url]).within(host);
     let said = curl.finish(PATIENCE)?.stdout;

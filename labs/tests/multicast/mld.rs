@@ -2,6 +2,7 @@
 
 use std::net::Ipv6Addr;
 
+use super::levels::says;
 use super::*;
 
 const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 1, 5);
@@ -57,6 +58,22 @@ fn one_that_joins_by_mld_is_sent_the_stream_and_nothing_after_it_left() -> Resul
     drop(player);
     relay.wait_receivers("data", 0)?;
     wait_for("it is not wanted", || Ok(group(&relay, "out0")?.is_none()))?;
+    relay.healthy()
+}
+
+#[test]
+fn one_that_joins_by_mld_says_its_level_to_the_relay_at_its_address_of_the_link() -> Result<()> {
+    let Some(scene) = Scene::new("levels of hosts of MLD by unicast", &["curl"])? else { return Ok(()) };
+    let everywhere = configuration(&["out0"], STREAM).replace("0.0.0.0", "[::]");
+    let mut relay = Relay::start(&scene.paths.relay, &everywhere)?;
+    let _player = joined(&scene.paths.players)?;
+    wait_for("it is known", || Ok(group(&relay, "out0")?.is_some()))?;
+    let own = scene.paths.relay.run(|| Interface::find(Family::V6, "out0"))?.address;
+    let wish = format!("{{\"group\":\"{GROUP_V6}\",\"level\":3}}");
+    let (answer, status) = says(&scene.paths.players, format!("[{own}%25eth0]"), &wish)?;
+    ensure!(status == 200 && answer["interface"] == "out0" && answer["best"] == 3, "{status} {answer:#}");
+    let shown = group(&relay, "out0")?.context("it is wanted")?;
+    ensure!(shown["level"] == 3, "{shown:#}");
     relay.healthy()
 }
 

@@ -1,11 +1,11 @@
 //! Sockets that receive.
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use outflow_socket::{Buffer, join_group, set_buffer, set_int};
+use outflow_socket::{Buffer, choose_families, join_group, set_buffer, set_int};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::limits::{REPORTS_BUFFER_BYTES, SOURCE_BUFFER_BYTES};
@@ -89,9 +89,7 @@ pub fn bind_source(
     if at.ip().is_multicast() {
         socket.set_reuse_address(true).map_err(|e| ControlError::system(doing("sharing"), &e))?;
     }
-    if at.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) {
-        socket.set_only_v6(false).map_err(|e| ControlError::system(doing("hearing IPv4 at"), &e))?;
-    }
+    choose_families(&socket, at).map_err(|e| ControlError::system(doing("choosing what comes to"), &e))?;
     socket.bind(&at.into()).map_err(|e| ControlError::system(doing("binding"), &e))?;
     if at.ip().is_multicast() {
         join(&socket, at.ip(), from, interface).map_err(|e| ControlError::system(doing("joining"), &e))?;

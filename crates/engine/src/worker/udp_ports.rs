@@ -11,7 +11,7 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use outflow_relay::{Encapsulation, SinkKey};
-use outflow_socket::{Buffer, set_buffer};
+use outflow_socket::{Buffer, has_v6, set_buffer};
 use rustix::event::epoll::EventFlags;
 use slab::Slab;
 use socket2::SockRef;
@@ -51,13 +51,19 @@ impl UdpPorts {
     /// # Errors
     /// The system refuses to wait for them.
     pub(super) fn open(watch: &mut Watch, pair: PortPair) -> io::Result<Self> {
-        let v6 = bind_pair_at(IpAddr::from(Ipv6Addr::UNSPECIFIED), pair.ports.0);
+        let port = pair.ports.0;
+        let v6 = bind_pair_at(IpAddr::from(Ipv6Addr::UNSPECIFIED), port);
         let (all, own, near) = (Slab::new(), [None; 2], BTreeMap::new());
         let (reporters, waiting) = (BTreeMap::new(), BTreeMap::new());
         let mut ports = UdpPorts { all, own, near, reporters, strangers: 0, waiting };
         ports.own[0] = Some(ports.add_pair(watch, pair)?);
-        if let Ok(v6) = v6 {
-            ports.own[1] = Some(ports.add_pair(watch, v6)?);
+        match v6 {
+            Ok(v6) => ports.own[1] = Some(ports.add_pair(watch, v6)?),
+            Err(error) if has_v6() => {
+                let help = "end what has them, or move [listen] rtp_ports, and start the relay again";
+                tracing::warn!(port, %error, "a worker has no RTP ports of IPv6, but of IPv4: {help}");
+            }
+            Err(_) => {}
         }
         Ok(ports)
     }
@@ -98,7 +104,8 @@ impl UdpPorts {
     ) -> Result<Out, ControlError> {
         let v6 = addresses.first().is_some_and(|address| address.rtp.is_ipv6());
         let shared = self.own[usize::from(v6)].ok_or_else(|| {
-            ControlError::Unsupported("this machine has no IPv6: use an IPv4 address".to_owned())
+            let why = "this worker has no RTP ports of IPv6 (its log says if others have them)";
+            ControlError::Unsupported(format!("{why}: use an IPv4 address, or TCP"))
         })?;
         let socket = match addresses.first() {
             Some(address) => self.port_from(watch, site.from, address.rtp, shared),
@@ -260,6 +267,23 @@ mod tests {
         assert_eq!(ports.reporter(&known).map(|(place, _)| *place), Some((3, SinkKey(4), 0)));
         assert!(ports.reporter(&other).is_none());
         assert_eq!(ports.strangers(), 1);
+    }
+
+    #[test]
+    fn where_others_have_the_ports_of_ipv6_receivers_by_that_are_told_and_those_by_ipv4_served() {
+        let mut watch = Watch::new(Duration::ZERO).expect("a descriptor");
+        let pair = bind_pair(IpAddr::from(Ipv4Addr::LOCALHOST), &(23_000..=23_998)).expect("two ports");
+        let Ok(_other) = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, pair.ports.1)) else {
+            return outflow_skip::skipped("ports of IPv6 that others have", "no IPv6 here");
+        };
+        let mut ports = UdpPorts::open(&mut watch, pair).expect("waited for");
+        let mut asks = |to: SocketAddr| {
+            let site = UdpSite { worker: 0, from: to.ip(), rtp: 1, rtcp: 2 };
+            ports.negotiated(&mut watch, 1, &site, &[TrackAddress { track: 0, rtp: to, rtcp: to }])
+        };
+        assert!(asks(SocketAddr::from((Ipv4Addr::LOCALHOST, 9))).is_ok());
+        let told = asks(SocketAddr::from((Ipv6Addr::LOCALHOST, 9))).err().expect("refused").to_string();
+        assert!(told.contains("no RTP ports of IPv6") && told.contains("use an IPv4 address"), "{told}");
     }
 
     #[test]

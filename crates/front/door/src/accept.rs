@@ -15,7 +15,8 @@ use crate::seldom::Seldom;
 use crate::spare::Given;
 
 /// Takes in connections and hands each to `serve` with its place, which must not wait. Where there is no place, the
-/// connection is closed at once, and so it is when hardly any descriptors are left. Does not return.
+/// connection is closed at once, and so it is when hardly any descriptors are left. A peer that came to `[::]` by IPv4
+/// has an address of IPv4. Does not return.
 pub async fn accept(
     listener: TcpListener,
     door: Arc<Door>,
@@ -56,6 +57,7 @@ async fn accept_all(
         match accepted {
             Ok((socket, peer)) => {
                 backoff.reset();
+                let peer = outflow_socket::canonical(peer);
                 let are_scarce = spare.are_scarce(socket.as_raw_fd());
                 if are_scarce && !hurries {
                     door.admission().count_refused();
@@ -130,6 +132,21 @@ mod tests {
         drop(open.pop());
         let _client = TcpStream::connect(at).await.expect("connected");
         served.recv().await.expect("served");
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_came_by_ipv4_has_an_address_of_ipv4_wherever_it_was_listened() {
+        let Ok(listener) = TcpListener::bind("[::]:0").await else {
+            return outflow_skip::skipped("both families by one listener", "no IPv6 here");
+        };
+        let port = listener.local_addr().expect("bound").port();
+        let (taken, mut served) = mpsc::unbounded_channel();
+        let serve = move |_, peer: SocketAddr, _| taken.send(peer).expect("the test listens");
+        tokio::spawn(accept(listener, Arc::new(Door::new(Rules::default())), serve));
+        for at in ["127.0.0.1", "::1"] {
+            let client = TcpStream::connect((at, port)).await.expect("connected");
+            assert_eq!(served.recv().await, client.local_addr().ok());
+        }
     }
 
     #[tokio::test]

@@ -76,7 +76,7 @@ impl Front for HttpTs {
         Box::pin(async move {
             let config = control.config();
             let listeners =
-                control.listeners("HTTP", config.listen.at(PLAIN), config.listen.at(ENCRYPTED)).await?;
+                control.listeners("HTTP", config.listen.at(PLAIN), config.listen.at(ENCRYPTED))?;
             let router = outflow_api::router(control.clone());
             let serve =
                 |(listener, tls)| Box::pin(serve(listener, tls, control.clone(), router.clone())) as Task<()>;

@@ -1,7 +1,7 @@
 //! Clients that ask here: to be sent a stream, or to publish one.
 use std::net::SocketAddr;
 
-use outflow_control::{Control, Upgrade};
+use outflow_control::{Control, Upgrade, place};
 use outflow_door::{Grant, Permit, Request, Right};
 use outflow_engine::message::{ControlError, Receiver};
 use outflow_poc_socket::media::Form;
@@ -22,7 +22,7 @@ use crate::settings::{NAME, Poc};
 /// The keys cannot be read, or the address is not to be had.
 pub(super) fn listen(control: &Control) -> Result<Option<PocListener>, ControlError> {
     let config = control.config();
-    let at = config.listen.at(NAME);
+    let at = config.listen.at(NAME).map(|at| place("POC", at));
     let taken = control.shared::<Taken>().of(at);
     let Some(at) = at else { return Ok(None) };
     if let Some(listener) = taken {

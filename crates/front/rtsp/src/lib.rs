@@ -55,7 +55,7 @@ impl Front for Rtsp {
         Box::pin(async move {
             let config = control.config();
             let listeners =
-                control.listeners("RTSP", config.listen.at(PLAIN), config.listen.at(ENCRYPTED)).await?;
+                control.listeners("RTSP", config.listen.at(PLAIN), config.listen.at(ENCRYPTED))?;
             let serve = |(listener, tls)| Box::pin(serve(listener, tls, control.clone())) as Task<()>;
             Ok(listeners.into_iter().map(serve).collect())
         })
@@ -131,6 +131,5 @@ async fn one(
             }
         }
     };
-    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
     Connection::new(wire, peer, local, control, permit).run().await
 }

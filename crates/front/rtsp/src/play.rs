@@ -158,7 +158,12 @@ impl Player {
                 ("rtsp-tcp", Delivery::Bytes(Encapsulation::Rtp, framing))
             }
             server::Delivery::Datagrams(ports) => {
-                let to = |port| SocketAddr::new(peer.ip(), port);
+                // With the interface that an address of a link belongs to.
+                let to = |port| {
+                    let mut to = peer;
+                    to.set_port(port);
+                    to
+                };
                 let address =
                     |(track, Pair { rtp, rtcp })| TrackAddress { track, rtp: to(rtp), rtcp: to(rtcp) };
                 let site = self.site.ok_or(ControlError::StreamGone)?;

@@ -111,7 +111,7 @@ fn check(check: &mut Check<'_, '_, '_>) {
         }
     }
     if !config.section::<GroupSettings>().groups.is_empty() && config.listen.at(PLAIN).is_none() {
-        let help = "add [listen] rtsp = \"0.0.0.0:8554\", or leave groups out";
+        let help = "add [listen] rtsp = \"[::]:8554\", or leave groups out";
         let what = "by RTSP relays ask for groups, and there is none".to_owned();
         outflow_front_groups::add(check, what, help);
     }

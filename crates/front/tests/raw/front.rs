@@ -37,7 +37,7 @@ impl Front for Raw {
 
     fn listen(&self, control: Control) -> Started {
         Box::pin(async move {
-            let listeners = control.listeners("raw", control.config().listen.at("raw"), None).await?;
+            let listeners = control.listeners("raw", control.config().listen.at("raw"), None)?;
             let serve = |(listener, _)| {
                 let (door, control) = (control.door().clone(), control.clone());
                 Box::pin(outflow_door::accept(listener, door, move |socket, peer, permit| {

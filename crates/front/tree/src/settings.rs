@@ -167,7 +167,7 @@ fn check_places(check: &mut Check<'_, '_, '_>, tree: &Tree) {
         }
     }
     if check.config().listen.at("poc").is_none() {
-        let help = "add [listen] poc = \"0.0.0.0:7000\", by which relays talk to each other";
+        let help = "add [listen] poc = \"[::]:7000\", by which relays talk to each other";
         check.add(&[Key("tree")], "other relays cannot reach this one".to_owned(), help);
     }
 }
