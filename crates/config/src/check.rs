@@ -14,11 +14,11 @@ use crate::error::Collector;
 use crate::invalid::{nearest, out_of};
 use crate::limits::{
     CLASS_SHARE, COUNT, DRAIN, HOPELESS_AFTER, LATENCY_BUDGET, MEMORY, PACE, POLL, PUBLISH_TIMEOUT,
-    RENDITIONS, RESERVE, RING, RTP_PORTS_MIN, SOURCE_TIMEOUT, WORKERS,
+    RENDITIONS, RESERVE, RESERVE_RATE, RING, RTP_PORTS_MIN, SOURCE_TIMEOUT, WORKERS,
 };
 use crate::memory::Memory;
 use crate::units::Written;
-use crate::{BitRate, Config, Invalid, SourceUrl, StreamConfig, UdpSource, parse_duration};
+use crate::{BitRate, Config, Invalid, SourceUrl, StreamConfig, UdpSource, parse_duration, text_or_none};
 
 /// A configuration whose tables are right each for itself, and the mistakes in what they say together.
 #[derive(Debug)]
@@ -269,8 +269,9 @@ impl<'c> Check<'c, '_, '_> {
                 self.add(&at("branch"), what, help);
             }
             let budget = out_of(sink.latency_budget, &LATENCY_BUDGET, |d| Written(*d).to_string());
-            for (key, invalid) in
-                [("latency_budget", budget), ("pace", sink.pace.and_then(pace_out_of_range))]
+            let pace = sink.pace.and_then(pace_out_of_range);
+            let reserve_rate = sink.reserve_rate.and_then(reserve_rate_out_of_range);
+            for (key, invalid) in [("latency_budget", budget), ("pace", pace), ("reserve_rate", reserve_rate)]
             {
                 let span = locate(self.root, &at(key));
                 invalid.into_iter().for_each(|invalid| self.errors.add(span.clone(), invalid));
@@ -331,6 +332,7 @@ impl StreamConfig {
             ("publish_timeout", duration(self.publish_timeout, PUBLISH_TIMEOUT)),
             ("max_receivers", out_of(self.max_receivers, &COUNT, |n| n.to_string())),
             ("reserve", self.reserve.and_then(|share| out_of(share, &RESERVE, ToString::to_string))),
+            ("reserve_rate", self.reserve_rate.and_then(reserve_rate_out_of_range)),
             ("latency_budget", duration(self.latency_budget, LATENCY_BUDGET)),
             ("pace", self.pace.and_then(pace_out_of_range)),
         ];
@@ -352,11 +354,21 @@ pub fn latency_budget(text: &str) -> Result<Duration, Invalid> {
 /// # Errors
 /// No rate, or more or less than is possible.
 pub fn pace(text: &str) -> Result<Option<BitRate>, Invalid> {
-    if text == "off" {
-        return Ok(None);
-    }
-    let pace = text.parse()?;
-    pace_out_of_range(pace).map_or(Ok(Some(pace)), Err)
+    let pace = text_or_none(text)?;
+    pace.and_then(pace_out_of_range).map_or(Ok(pace), Err)
+}
+
+/// Reads what a receiver reserves of its link: a rate such as "4 Mbit/s", or "off".
+///
+/// # Errors
+/// No rate, or more or less than is possible.
+pub fn reserve_rate(text: &str) -> Result<Option<BitRate>, Invalid> {
+    let rate = text_or_none(text)?;
+    rate.and_then(reserve_rate_out_of_range).map_or(Ok(rate), Err)
+}
+
+fn reserve_rate_out_of_range(rate: BitRate) -> Option<Invalid> {
+    out_of(rate, &RESERVE_RATE, ToString::to_string)
 }
 
 fn pace_out_of_range(pace: BitRate) -> Option<Invalid> {

@@ -61,10 +61,13 @@ pub(crate) const PACE: RangeInclusive<BitRate> = BitRate(8_000)..=BitRate(1_000_
 /// How much a link may carry.
 pub(crate) const LINK_RATE: RangeInclusive<BitRate> = BitRate(8_000)..=BitRate(1_000_000_000_000);
 
+/// How much a receiver may reserve of a link.
+pub(crate) const RESERVE_RATE: RangeInclusive<BitRate> = BitRate(1_000)..=BitRate(1_000_000_000_000);
+
 /// How much a buffer of a link may hold: a packet of the usual size at least.
 pub(crate) const LINK_BUFFER: RangeInclusive<ByteSize> = ByteSize(1_500)..=ByteSize(1 << 30);
 
-/// What a stream or an application may weigh: so the least has a thousandth of what the most has.
+/// What a stream, an application or a receiver may weigh: so the least has a thousandth of what the most has.
 pub(crate) const WEIGHT: RangeInclusive<u32> = 1..=1000;
 
 /// Renditions of a stream.

@@ -19,7 +19,7 @@ use crate::rules::RULE_KEYS;
 use crate::section::Section;
 use crate::services::{BRANCH_KEYS, ELEMENT_KEYS};
 use crate::stream::{Priority, StreamConfig};
-use crate::{BitRate, Secret, SectionKeys, Share, SinkUrl, section, words};
+use crate::{BitRate, Secret, SectionKeys, Share, SinkUrl, Weight, section, words};
 
 /// A checked configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -164,6 +164,10 @@ section! {
         pace: Option<BitRate> = None,
         /// The link that it is behind.
         link: Option<LinkName> = None,
+        /// What it weighs there.
+        weight: Weight = Weight::default(),
+        /// The rate that it reserves there.
+        reserve_rate: Option<BitRate> = None,
     }
 }
 
@@ -199,6 +203,10 @@ pub struct SinkConfig {
     pub pace: Option<BitRate>,
     /// The link that it is behind; that of the stream if nothing is given.
     pub link: Option<LinkName>,
+    /// What it weighs there among the receivers of its stream.
+    pub weight: Weight,
+    /// The rate that it reserves there; as its stream says if nothing is given.
+    pub reserve_rate: Option<BitRate>,
 }
 
 words! {

@@ -227,6 +227,7 @@ fn sinks(
             let name = keys.name.unwrap_or_else(|| to.to_string());
             let link = if table.contains_key("link") { keys.link } else { of.link.clone() };
             let (branch, view, level) = (keys.branch, keys.view, keys.level);
+            let (weight, reserve_rate) = (keys.weight, keys.reserve_rate);
             config.sinks.push(SinkConfig {
                 name,
                 stream,
@@ -238,6 +239,8 @@ fn sinks(
                 latency_budget,
                 pace,
                 link,
+                weight,
+                reserve_rate,
             });
         }
     }

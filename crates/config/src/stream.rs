@@ -38,6 +38,8 @@ section! {
         priority: Priority = Priority::Normal,
         /// The part of a worker's time that is kept for it: it goes before all others within that.
         reserve: Option<Share> = None,
+        /// The rate that each of its receivers reserves of a link that admits; none if only what is measured counts.
+        reserve_rate: Option<BitRate> = None,
         /// How long a packet may wait so that more go to a receiver by one send.
         latency_budget: Duration = Duration::ZERO,
         /// The rate at which bursts are spread out; none if they go as they come.

@@ -92,6 +92,14 @@ pub trait Text: Sized {
     }
 }
 
+/// Reads a text, or the word for none.
+///
+/// # Errors
+/// It is neither.
+pub fn text_or_none<T: Text>(text: &str) -> Result<Option<T>, Invalid> {
+    if T::NONE == Some(text) { Ok(None) } else { T::from_text(text).map(Some) }
+}
+
 impl<T: Text> Value for T {
     fn read(given: &Given<'_>) -> Result<Self, Fault> {
         let text = given.get_ref().as_str().ok_or_else(|| wrong_type(given, T::KIND, T::EXAMPLE))?;
@@ -99,9 +107,9 @@ impl<T: Text> Value for T {
     }
 
     fn read_optional(given: &Given<'_>, _: &Vocabulary) -> Result<Option<Self>, Fault> {
-        match (given.get_ref().as_str(), T::NONE) {
-            (Some(text), Some(none)) if text == none => Ok(None),
-            _ => Self::read(given).map(Some),
+        match given.get_ref().as_str() {
+            Some(text) => text_or_none(text).map_err(|invalid| (given.span(), invalid)),
+            None => Self::read(given).map(Some),
         }
     }
 

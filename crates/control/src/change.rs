@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outflow_config::{Branches, ByteSize, Elements, SourceUrl, StreamConfig};
+use outflow_config::{BitRate, Branches, ByteSize, Elements, Share, SourceUrl, StreamConfig, Weight};
 use outflow_engine::message::{ControlError, Reply};
 
 /// Limits of a stream to be changed; what is `None` stays as it is.
@@ -16,6 +16,12 @@ pub struct StreamLimits {
     pub source_timeout: Option<Duration>,
     /// How many receivers the stream may have.
     pub max_receivers: Option<usize>,
+    /// What it weighs among streams.
+    pub weight: Option<Weight>,
+    /// The part of a worker's time that is kept for it, or that none is.
+    pub reserve: Option<Option<Share>>,
+    /// The rate that its receivers reserve of their links, or that none is said.
+    pub reserve_rate: Option<Option<BitRate>>,
 }
 
 /// What is to be changed.
@@ -65,6 +71,9 @@ impl StreamLimits {
             hopeless_after: self.hopeless_after.unwrap_or(config.hopeless_after),
             source_timeout: self.source_timeout.unwrap_or(config.source_timeout),
             max_receivers: self.max_receivers.unwrap_or(config.max_receivers),
+            weight: self.weight.unwrap_or(config.weight),
+            reserve: self.reserve.unwrap_or(config.reserve),
+            reserve_rate: self.reserve_rate.unwrap_or(config.reserve_rate),
             ..config.clone()
         };
         match changed.out_of_range().into_iter().next() {

@@ -113,6 +113,7 @@ fn sink(control: &Control, stream: &str, receiver: &Receiver, delivery: &Deliver
         priority: receiver.class.unwrap_or_else(|| priority_of(control, stream)),
         timing: receiver.timing.unwrap_or_else(|| control.stream_timing(stream)),
         marks: is_routed(delivery),
+        claim: receiver.claim,
         held: true,
         ..SinkSpec::new(delivery.encapsulation(), transport)
     }

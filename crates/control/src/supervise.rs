@@ -17,7 +17,7 @@ use outflow_engine::Clock;
 use outflow_engine::message::{CloseReason, Command, ControlError, LinkChoice, Receiver};
 use outflow_engine::system::random_u32;
 use outflow_graph::PlanError;
-use outflow_relay::{LevelBounds, Selection, StreamOptions, WhenFull};
+use outflow_relay::{LevelBounds, LinkClaim, Selection, StreamOptions, WhenFull};
 use tokio::task::JoinHandle;
 
 use crate::change::{Changed, StreamLimits};
@@ -366,6 +366,7 @@ impl Supervisor {
             is_relayed: config.source.is_on_demand(),
             weight: config.weight.get(),
             reserve: config.reserve.map_or(0, Share::thousandths),
+            reserve_bps: config.reserve_rate.map_or(0, |rate| rate.0),
         }
     }
 
@@ -412,6 +413,10 @@ fn push_options(sink: &SinkConfig) -> PushOptions {
         class: Some(priority(sink.priority)),
         timing: Some(timing(sink.latency_budget, sink.pace)),
         link: LinkChoice::of(sink.link.as_ref().map(|link| link.0.clone())),
+        claim: LinkClaim {
+            weight: sink.weight.get(),
+            reserve_bps: sink.reserve_rate.map_or(0, |rate| rate.0),
+        },
         ..options.receiver
     };
     options

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outflow_config::{ByteSize, Config, Protocols, SourceUrl};
+use outflow_config::{ByteSize, Config, Protocols, Share, SourceUrl, Weight};
 use outflow_engine::message::{CloseReason, Command, ControlError, Delivery, Framing, Receiver};
 use outflow_media::Format;
 use outflow_relay::{Encapsulation, Selection};
@@ -105,6 +105,30 @@ async fn rings_take_no_more_memory_than_there_is_whatever_is_changed() {
     assert!(control.known("b").is_none());
     assert!(control.set_limits("a", ring(12)).await.is_ok());
     control.adopt("b", SourceUrl::Push).await.expect("there is room");
+    relay.shut_down();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_a_stream_reserves_changes_where_there_is_room_for_it() {
+    let text = "[limits]\nworkers = 1\n[streams.a]\nreserve = \"50 %\"\n[streams.b]\n";
+    let relay = started(text).await.expect("there is room");
+    let control = relay.control();
+    let wish = |percent: u64| StreamLimits {
+        weight: Some(Weight::new(7).expect("possible")),
+        reserve: Some(Some(Share(percent * 1000))),
+        ..StreamLimits::default()
+    };
+    let options = || control.entry("b").expect("there").options;
+    let before = (options(), control.config().streams["b"].clone());
+    let refused = control.set_limits("b", wish(31)).await.expect_err("81 % of a worker");
+    assert!(matches!(refused, ControlError::NoRoom(_)), "{refused}");
+    assert_eq!((options(), control.config().streams["b"].clone()), before, "it is as it was");
+    control.set_limits("b", wish(30)).await.expect("there is room");
+    assert_eq!((options().reserve, options().weight), (30_000, 7));
+    let none = StreamLimits { reserve: Some(None), ..StreamLimits::default() };
+    control.set_limits("b", none).await.expect("nothing is reserved");
+    assert_eq!((options().reserve, options().weight), (0, 7));
+    control.set_limits("a", wish(80)).await.expect("all of it is free");
     relay.shut_down();
 }
 

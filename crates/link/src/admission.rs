@@ -9,6 +9,33 @@ pub struct Admission {
     sum: u64,
 }
 
+/// What was said of a rate before it could be measured, bits a second; 0 where nothing was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Declared {
+    /// What the best level takes at most.
+    pub best_bps: u64,
+    /// What each level takes at least.
+    pub least_bps: u64,
+}
+
+impl Declared {
+    /// What each level takes, the best first, where this was measured of them. If more was said of the best, all take
+    /// more in proportion; if nothing is measured, it is what was said, whatever the level.
+    pub fn beside(self, mut measured: Vec<u64>) -> Vec<u64> {
+        let Declared { best_bps, least_bps } = self;
+        let now_bps = measured.first().copied().unwrap_or(0);
+        if now_bps == 0 {
+            let said = best_bps.max(least_bps);
+            return if said == 0 { measured } else { vec![said; measured.len().max(1)] };
+        }
+        for level in &mut measured {
+            let part = u128::from(*level) * u128::from(best_bps.max(now_bps)) / u128::from(now_bps);
+            *level = u64::try_from(part).unwrap_or(u64::MAX).max(least_bps);
+        }
+        measured
+    }
+}
+
 /// A receiver does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoRoom {
@@ -108,6 +135,31 @@ mod tests {
         assert_eq!(link.admit(1, (5_000, &RATES), (1, false)), Ok(1));
         assert_eq!(link.admit(2, (5_000, &RATES), (2, false)).map_err(|full| full.left_bps), Err(1_000));
         assert_eq!(link.reserved_bps(), 5_000, "it has what it had");
+    }
+
+    #[test]
+    fn what_was_said_counts_where_less_is_measured() {
+        let [nothing, best] = [0, 8_000].map(|best_bps| Declared { best_bps, least_bps: 0 });
+        assert_eq!(nothing.beside(RATES.to_vec()), RATES);
+        assert_eq!((nothing.beside(vec![]), nothing.beside(vec![0, 0])), (vec![], vec![0, 0]));
+        assert_eq!((best.beside(vec![]), best.beside(vec![0, 0])), (vec![8_000], vec![8_000; 2]));
+        assert_eq!(best.beside(RATES.to_vec()), [8_000, 4_000, 2_000], "each level its part");
+        assert_eq!(best.beside(vec![9_000, 3_000]), [9_000, 3_000], "it takes more than was said");
+        let least = Declared { best_bps: 0, least_bps: 1_500 };
+        assert_eq!(least.beside(RATES.to_vec()), [4_000, 2_000, 1_500]);
+        assert_eq!((least.beside(vec![]), least.beside(vec![0, 0])), (vec![1_500], vec![1_500; 2]));
+        let most = Declared { best_bps: u64::MAX, least_bps: 0 };
+        assert_eq!(most.beside(vec![1, 2]), [u64::MAX; 2]);
+    }
+
+    #[test]
+    fn what_was_said_is_reserved_before_anything_is_known() {
+        let mut link = Admission::default();
+        let rates = Declared { best_bps: 4_000, least_bps: 0 }.beside(Vec::new());
+        assert_eq!(link.admit(1, (10_000, &rates), (1, false)), Ok(1));
+        assert_eq!(link.admit(2, (10_000, &rates), (3, true)), Ok(3));
+        let full = NoRoom { left_bps: 2_000, takes_bps: (4_000, 4_000) };
+        assert_eq!((link.admit(3, (10_000, &rates), (1, true)), link.reserved_bps()), (Err(full), 8_000));
     }
 
     #[test]

@@ -65,6 +65,18 @@ impl<T> Link<T> {
         }
     }
 
+    /// What a flow weighs among those of its stream from the next packet on, where each has a buffer of its own and the
+    /// scheduler heeds it; 1 if nothing is said.
+    pub fn set_flow_weight(&mut self, id: FlowId, weight: u32) {
+        let Some(flow) = self.flows.get_mut(id.0) else { return };
+        flow.own_weight = weight;
+        if let Some(queue) = self.queues.get_mut(flow.queue)
+            && matches!(queue.key, Key::Flow(_))
+        {
+            queue.weight = weight;
+        }
+    }
+
     /// A flow is alike to others from now on. Returns whether that is so: while something of it waits, it stays
     /// where it is, because it might overtake itself. To be called where decoding can start: what was lost of
     /// it before is not in mind any more.

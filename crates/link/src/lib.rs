@@ -30,7 +30,7 @@ use outflow_packet::DropReason;
 pub use outflow_turns::Part as Share;
 use slab::Slab;
 
-pub use admission::{Admission, NoRoom};
+pub use admission::{Admission, Declared, NoRoom};
 pub use buffer::{Dropped, Waiting};
 pub use damage::Damage;
 pub use delays::Delays;
@@ -109,6 +109,8 @@ struct Flow {
     stream: Party,
     /// What its stream weighs among those of its application.
     weight: u32,
+    /// What it weighs among those of its stream.
+    own_weight: u32,
 }
 
 /// What flows have in common that share a buffer.
@@ -135,6 +137,8 @@ struct Queue<T> {
     medium: Medium,
     party: Party,
     streams: Streams,
+    /// What it weighs among the buffers of its party: what its flow does, if it has one of its own.
+    weight: u32,
 }
 
 /// A packet that takes the link.
@@ -200,14 +204,22 @@ impl<T> Link<T> {
     pub fn add_flow(&mut self, application: ApplicationId, class: u8) -> FlowId {
         let entry = self.flows.vacant_entry();
         let id = FlowId(entry.key());
-        entry.insert(Flow { application, class, queue: 0, stream: Party::Flow(id), weight: 1 });
+        entry.insert(Flow {
+            application,
+            class,
+            queue: 0,
+            stream: Party::Flow(id),
+            weight: 1,
+            own_weight: 1,
+        });
         self.attach(id);
         id
     }
 
     /// Gives a flow its place: the buffer of those that it shares one with.
     fn attach(&mut self, id: FlowId) {
-        let Some(&Flow { application, class, stream, weight, .. }) = self.flows.get(id.0) else { return };
+        let Some(flow) = self.flows.get(id.0) else { return };
+        let Flow { application, class, stream, weight, own_weight, .. } = *flow;
         let (key, size) = match self.options.policy.grouping() {
             Grouping::Link => (Key::Link, None),
             Grouping::Flow => (Key::Flow(id), self.sizes[application.medium() as usize]),
@@ -231,6 +243,7 @@ impl<T> Link<T> {
                 medium: application.medium(),
                 party: Party::Buffer(at),
                 streams: Streams::default(),
+                weight: 1,
             });
             at
         });
@@ -239,7 +252,7 @@ impl<T> Link<T> {
             queue.streams.add(stream, weight);
             if matches!(key, Key::Flow(_)) {
                 // The buffer may be that of a flow before with this number, of which something waits.
-                (queue.medium, queue.party) = (application.medium(), stream);
+                (queue.medium, queue.party, queue.weight) = (application.medium(), stream, own_weight);
             }
             queue.class = queue.class.min(class);
         }
@@ -300,6 +313,7 @@ impl<T> Link<T> {
                 medium_weight: weights[queue.medium as usize].into(),
                 party: queue.party,
                 party_weight: queue.streams.weight(),
+                buffer_weight: queue.weight.into(),
             };
             Some(Candidate { bytes, weight, mean_weight, class: queue.class, part })
         };

@@ -27,7 +27,7 @@ pub use control::{Event, Handed, LevelBounds, Output, Stream, StreamOptions, Wak
 pub use drive::{Driven, Driver, drive};
 pub use feedback::Feedback;
 pub use schedule::{
-    BranchId, Encapsulation, LinkId, Priority, Room, Share, SinkKey, SinkSpec, Timing, Transport,
+    BranchId, Encapsulation, LinkClaim, LinkId, Priority, Room, Share, SinkKey, SinkSpec, Timing, Transport,
 };
 pub use selection::Selection;
 pub use send::{Order, Recipients, Report};

@@ -119,6 +119,7 @@ impl World {
             is_relayed: false,
             weight: 1,
             reserve: 0,
+            reserve_bps: 0,
         };
         let mut world = World {
             agenda: Agenda::new(),

@@ -3,11 +3,11 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use outflow_config::SinkUrl;
+use outflow_config::{SinkUrl, Weight};
 use outflow_control::{Control, PushOptions};
 use outflow_engine::message::{ControlError, LinkChoice, Receiver, read_view};
 use outflow_packet::Level;
-use outflow_relay::{Selection, Timing};
+use outflow_relay::{LinkClaim, Selection, Timing};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -43,6 +43,12 @@ pub(super) struct SinkRequest {
     /// The link that it is behind, or "off" for none; that of the stream if left out.
     #[schema(example = "uplink")]
     link: Option<String>,
+    /// What it weighs there among the receivers of its stream, 1 to 1000; 1 if left out.
+    #[schema(example = 2)]
+    weight: Option<u32>,
+    /// The rate that it reserves there; as its stream says if left out.
+    #[schema(example = "2 Mbit/s")]
+    reserve_rate: Option<String>,
 }
 
 impl SinkRequest {
@@ -56,6 +62,17 @@ impl SinkRequest {
             timing.pace_bps = outflow_config::pace(pace).map_err(HttpError::impossible)?.map(|rate| rate.0);
         }
         Ok(timing)
+    }
+
+    /// What it has of its link.
+    fn claim(&self) -> Result<LinkClaim, HttpError> {
+        let weight = self.weight.map(Weight::new).transpose().map_err(HttpError::impossible)?;
+        let reserve = self.reserve_rate.as_deref().map(outflow_config::reserve_rate).transpose();
+        let reserve = reserve.map_err(HttpError::impossible)?.flatten();
+        Ok(LinkClaim {
+            weight: weight.unwrap_or_default().get(),
+            reserve_bps: reserve.map_or(0, |rate| rate.0),
+        })
     }
 }
 
@@ -92,6 +109,7 @@ pub(super) async fn add(
     let to = SinkUrl::parse(&wish.to, control.protocols().vocabulary()).map_err(HttpError::impossible)?;
     check_target(&control, &stream, &to)?;
     let timing = Some(wish.timing(control.stream_timing(&stream))?);
+    let claim = wish.claim()?;
     let (name, address) = (wish.name.unwrap_or_else(|| to.to_string()), to.to_string());
     let class = wish.priority.map(Into::into);
     let view = read_view(wish.view.as_deref().unwrap_or_default())?;
@@ -100,7 +118,7 @@ pub(super) async fn add(
     let link = wish.link.or_else(|| control.stream_link(&stream)).filter(|link| link != "off");
     link.as_deref().map(|link| control.knows_link(link)).transpose()?;
     let mut options = PushOptions::new(&stream, to, name.clone(), selection);
-    options.receiver = Receiver { class, timing, link: LinkChoice::of(link), ..options.receiver };
+    options.receiver = Receiver { class, timing, link: LinkChoice::of(link), claim, ..options.receiver };
     let id = control.add_push(options).await?;
     Ok((StatusCode::CREATED, Json(SinkAdded { id, name, to: address })))
 }

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use outflow_config::{StreamConfig, Written, parse_duration};
+use outflow_config::{StreamConfig, Text, Weight, Written, parse_duration, text_or_none};
 use outflow_control::{Control, StreamLimits};
 use outflow_door::query_value;
 use outflow_engine::message::{ControlError, Described, StreamState};
@@ -59,6 +59,15 @@ pub(super) struct LimitsRequest {
     source_timeout: Option<String>,
     /// How many receivers the stream may have.
     max_receivers: Option<usize>,
+    /// What it weighs among streams, 1 to 1000: its share of a link and of a worker.
+    #[schema(example = 2)]
+    weight: Option<u32>,
+    /// The part of a worker's time that is kept for it, or "off".
+    #[schema(example = "20 %")]
+    reserve: Option<String>,
+    /// The rate that each of its receivers reserves of a link that admits, or "off".
+    #[schema(example = "4 Mbit/s")]
+    reserve_rate: Option<String>,
 }
 
 /// Limits of a stream as they hold now.
@@ -75,6 +84,15 @@ pub(super) struct Limits {
     source_timeout: String,
     /// How many receivers the stream may have.
     max_receivers: usize,
+    /// What it weighs among streams: its share of a link and of a worker.
+    #[schema(example = 2)]
+    weight: u32,
+    /// The part of a worker's time that is kept for it, or "off".
+    #[schema(example = "20 %")]
+    reserve: String,
+    /// The rate that each of its receivers reserves of a link that admits, or "off".
+    #[schema(example = "4 Mbit/s")]
+    reserve_rate: String,
 }
 
 /// Changes limits of a stream, until the configuration file is loaded again
@@ -85,7 +103,11 @@ pub(super) struct Limits {
     responses(
         (status = OK, body = Limits),
         (status = NOT_FOUND, body = ErrorBody),
-        (status = UNPROCESSABLE_ENTITY, body = ErrorBody, description = "Not possible; nothing changed")
+        (status = UNPROCESSABLE_ENTITY, body = ErrorBody, description = "Not possible; nothing changed"),
+        (
+            status = SERVICE_UNAVAILABLE, body = ErrorBody,
+            description = "A worker has no room for what the stream is to reserve; nothing changed"
+        )
     )
 )]
 pub(super) async fn change(
@@ -98,6 +120,9 @@ pub(super) async fn change(
         hopeless_after: duration(wish.hopeless_after)?,
         source_timeout: duration(wish.source_timeout)?,
         max_receivers: wish.max_receivers,
+        weight: wish.weight.map(Weight::new).transpose().map_err(HttpError::impossible)?,
+        reserve: or_none(wish.reserve)?,
+        reserve_rate: or_none(wish.reserve_rate)?,
     };
     let config = control.set_limits(&name, limits).await?;
     Ok(Json(Limits::of(&config)))
@@ -107,6 +132,10 @@ fn duration(text: Option<String>) -> Result<Option<Duration>, HttpError> {
     text.map(|text| parse_duration(&text)).transpose().map_err(HttpError::impossible)
 }
 
+fn or_none<T: Text>(text: Option<String>) -> Result<Option<Option<T>>, HttpError> {
+    text.map(|text| text_or_none(&text)).transpose().map_err(HttpError::impossible)
+}
+
 impl Limits {
     fn of(config: &StreamConfig) -> Self {
         Limits {
@@ -114,8 +143,15 @@ impl Limits {
             hopeless_after: Written(config.hopeless_after).to_string(),
             source_timeout: Written(config.source_timeout).to_string(),
             max_receivers: config.max_receivers,
+            weight: config.weight.get(),
+            reserve: or_off(config.reserve),
+            reserve_rate: or_off(config.reserve_rate),
         }
     }
+}
+
+fn or_off(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "off".to_owned(), |value| value.to_string())
 }
 
 /// A session description: of the stream, or for the receiver of one of its RTP sinks

@@ -208,6 +208,28 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_and_a_sink_reserve_a_rate_and_a_sink_has_a_weight() {
+        let sink = |more: &str| format!("[[sinks]]\nstream = \"a\"\nto = \"rtp://10.0.0.1:5000\"\n{more}");
+        let streams =
+            "[defaults]\nreserve_rate = \"4 Mbit/s\"\n[streams.a]\n[streams.b]\nreserve_rate = \"off\"\n";
+        let plain = config(&format!("{streams}{}", sink("")));
+        let rates = ["a", "b"].map(|name| plain.streams[name].reserve_rate);
+        assert_eq!(rates, [Some(BitRate(4_000_000)), None]);
+        assert_eq!(
+            (plain.sinks[0].reserve_rate, plain.sinks[0].weight.get()),
+            (None, 1),
+            "as the stream says"
+        );
+        let own = config(&format!("{streams}{}", sink("reserve_rate = \"1 kbit/s\"\nweight = 30")));
+        assert_eq!((own.sinks[0].reserve_rate, own.sinks[0].weight.get()), (Some(BitRate(1000)), 30));
+        let little = "reserve_rate = \"999 bit/s\"";
+        for wrong in [format!("[streams.a]\n{little}"), format!("[streams.a]\n{}", sink(little))] {
+            assert!(mistake(&wrong).contains("999 bit/s is too little: possible: 1 kbit/s to"), "{wrong}");
+        }
+        assert!(mistake(&format!("[streams.a]\n{}", sink("weight = 0"))).contains("possible: 1 to 1000"));
+    }
+
+    #[test]
     fn words_that_are_not_known_are_answered_with_those_that_are() {
         let up = "[link.up]\nrate = \"8 Mbit/s\"\n";
         assert!(mistake(&format!("{up}policy = \"pfb-da\"")).contains("did you mean \"pfb-ad\"?"));

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use outflow_packet::TrackMask;
-use outflow_relay::{Encapsulation, Priority, Selection, Timing};
+use outflow_relay::{Encapsulation, LinkClaim, Priority, Selection, Timing};
 
 /// What a receiver wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Receiver {
     pub timing: Option<Timing>,
     /// The bottleneck that it is behind.
     pub link: LinkChoice,
+    /// What it has there.
+    pub claim: LinkClaim,
 }
 
 impl Receiver {
@@ -31,7 +33,8 @@ impl Receiver {
     pub fn new(kind: &'static str, address: impl ToString, selection: Selection) -> Self {
         let address = address.to_string();
         let (name, token, class, timing, link) = (None, None, None, None, LinkChoice::OfStream);
-        Receiver { kind, address, name, token, selection, class, timing, link }
+        let claim = LinkClaim::default();
+        Receiver { kind, address, name, token, selection, class, timing, link, claim }
     }
 }
 

@@ -100,6 +100,16 @@ async fn what_no_stream_can_be_called_is_refused_as_such() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_receiver_is_refused_for_which_its_link_has_no_room() {
+    let link = "[link.narrow]\nrate = \"1 Mbit/s\"\nadmission = \"refuse\"\n\
+                [defaults]\nlink = \"narrow\"\nreserve_rate = \"40 Mbit/s\"\n";
+    let server = Server::start(link).await;
+    let refused = server.refused("/push").await;
+    let why = "link 'narrow' has 1 Mbit/s left of 1 Mbit/s, and this takes 40 Mbit/s";
+    assert!(refused.contains(why), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn connections_have_their_places_among_all_others() {
     let server = Server::start("[limits]\nconnections_per_address = 2").await;
     let playing = server.play_soon("/demo").await;

@@ -224,7 +224,10 @@ async fn limits_hold_until_the_file_is_loaded_again() {
     let limits = bench.ask(Method::PATCH, "/api/v1/streams/a", wish).await.json();
     assert_eq!(
         limits,
-        json!({ "ring": "2 MB", "hopeless_after": "5 s", "source_timeout": "2 s", "max_receivers": 20000 })
+        json!({
+            "ring": "2 MB", "hopeless_after": "5 s", "source_timeout": "2 s", "max_receivers": 20000,
+            "weight": 1, "reserve": "off", "reserve_rate": "off"
+        })
     );
     bench.wait("/api/v1/streams/a", |stream| stream["ring_bytes_max"] == 2_000_000).await;
     let reloaded = bench.ask(Method::POST, "/api/v1/reload", "").await.json();

@@ -10,6 +10,7 @@ mod hooks;
 mod jwt;
 mod left_out;
 mod publishers;
+mod room;
 mod schema;
 
 use std::net::SocketAddr;

@@ -22,7 +22,7 @@ pub(crate) struct Candidate {
     pub(crate) part: Part,
 }
 
-/// Of what the service of a buffer is a part: of an application's, and in that of a party's.
+/// Of what the service of a buffer is a part: of an application's, in that of a party's, and in that its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
     /// The application, as configurations name it.
@@ -33,6 +33,8 @@ pub(crate) struct Part {
     pub(crate) party: Party,
     /// What that weighs in its application.
     pub(crate) party_weight: u64,
+    /// What the buffer weighs among those of the party.
+    pub(crate) buffer_weight: u64,
 }
 
 /// What is to be known of a buffer now; `None` if it has nothing to send.

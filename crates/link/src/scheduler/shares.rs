@@ -83,7 +83,7 @@ impl Shares {
     fn settle(&mut self) {
         let Some((part, bytes)) = self.taken.take() else { return };
         if let Some(buffers) = self.buffers.get_mut(&(part.medium, part.party)) {
-            buffers.charge(bytes, 1);
+            buffers.charge(bytes, part.buffer_weight);
         }
         self.parties[part.medium as usize].charge(bytes, part.party_weight);
         self.media.charge(bytes, part.medium_weight);

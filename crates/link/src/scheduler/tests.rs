@@ -5,7 +5,7 @@ use crate::streams::Party;
 
 fn candidate(bytes: usize, weight: u64, class: u8, mean_weight: u64) -> Candidate {
     let (medium, party) = (Medium::Video, Party::Buffer(0));
-    let part = Part { medium, medium_weight: 1, party, party_weight: 1 };
+    let part = Part { medium, medium_weight: 1, party, party_weight: 1, buffer_weight: 1 };
     Candidate { bytes, weight, mean_weight, class, part }
 }
 

@@ -54,6 +54,26 @@ fn each_application_and_in_it_each_stream_has_its_share_of_the_rate() {
 }
 
 #[test]
+fn the_flows_of_a_stream_have_its_share_by_their_weights() {
+    for policy in [Policy::Pfb, Policy::PfbAd] {
+        let mut link = shared(policy);
+        let flows = [VIDEO; 5].map(|application| link.add_flow(application, 0));
+        flows.iter().zip([0, 0, 0, 1, 1]).for_each(|(flow, stream)| link.set_stream(*flow, stream, 1));
+        flows.iter().zip([3, 1, 1, 1, 7]).for_each(|(flow, weight)| link.set_flow_weight(*flow, weight));
+        let all = flows.map(|flow| (flow, BYTES_A_MS));
+        let sent = run(&mut link, 0, 20_000, &all);
+        assert_shares(&sent, 20_000, &[0.3, 0.1, 0.1, 0.0625, 0.4375]);
+        link.set_flow_weight(flows[0], 2);
+        for policy in [Policy::Marked, policy] {
+            let other = LinkOptions { policy, ..*link.options() };
+            link.set_options(Time::from_millis(20_000), other);
+        }
+        let sent = run(&mut link, 20_000, 20_000, &all);
+        assert_shares(&sent, 20_000, &[0.25, 0.125, 0.125, 0.0625, 0.4375]);
+    }
+}
+
+#[test]
 fn a_buffer_that_streams_share_weighs_what_they_weigh_together() {
     let mut link = shared(Policy::Marked);
     let small = ApplicationId::of(Medium::Video, 1);

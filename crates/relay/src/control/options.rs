@@ -31,6 +31,8 @@ pub struct StreamOptions {
     /// The part of a worker's time within which it goes before all others, in thousandths of a percent; for the
     /// driver.
     pub reserve: u32,
+    /// The rate that it is said to take at most, bits a second, for the driver; 0 if nothing is said.
+    pub reserve_bps: u64,
 }
 
 /// What holds where a configuration says nothing; without chance.
@@ -48,6 +50,7 @@ impl Default for StreamOptions {
             is_relayed: false,
             weight: 1,
             reserve: 0,
+            reserve_bps: 0,
         }
     }
 }

@@ -121,6 +121,8 @@ impl State {
             ts_level: slot.and_then(|slot| slot.level()).map(|(_, level)| level.save()),
             frames_since: sink.came_at.zip(frames).map(|(frame, frames)| frames.since(frame)),
             marks: spec.marks.then_some(true),
+            weight: Some(spec.claim.weight),
+            reserve_bps: Some(spec.claim.reserve_bps),
         }
     }
 

@@ -8,7 +8,7 @@ use outflow_graph::{Unfit, View};
 use outflow_packet::{Level, TrackMask};
 
 use super::{SavedCounts, UNFIT_HELP};
-use crate::schedule::{BranchId, Encapsulation, LinkId, Priority, SinkSpec, Timing, Transport};
+use crate::schedule::{BranchId, Encapsulation, LinkClaim, LinkId, Priority, SinkSpec, Timing, Transport};
 
 /// A receiver.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -99,6 +99,12 @@ pub struct SavedSink {
     /// Its packets say what they are.
     #[n(27)]
     pub marks: Option<bool>,
+    /// What it weighs at its link.
+    #[n(28)]
+    pub weight: Option<u32>,
+    /// What it reserves there.
+    #[n(29)]
+    pub reserve_bps: Option<u64>,
 }
 
 /// A level of a transport stream, as another process has made it up to now.
@@ -182,6 +188,7 @@ impl SavedSink {
                 pace_bps: self.pace_bps,
             },
             link: self.link.map(LinkId),
+            claim: LinkClaim { weight: self.weight.unwrap_or(1), reserve_bps: self.reserve_bps.unwrap_or(0) },
             held: self.held,
         })
     }

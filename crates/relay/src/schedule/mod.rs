@@ -33,6 +33,6 @@ pub(crate) use rates::Rates;
 pub use room::Room;
 pub use share::Share;
 pub use sink::{Place, Sink, Sinks};
-pub use spec::{Encapsulation, Priority, SinkSpec, Timing, Transport};
+pub use spec::{Encapsulation, LinkClaim, Priority, SinkSpec, Timing, Transport};
 pub(crate) use splice::{Entered, Splice};
 pub use start_point::{StartPoint, align};

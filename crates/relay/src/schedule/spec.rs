@@ -51,6 +51,21 @@ pub struct Timing {
     pub pace_bps: Option<u64>,
 }
 
+/// What a receiver has of the link that it is behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkClaim {
+    /// What each of its tracks weighs among those of its stream.
+    pub weight: u32,
+    /// The rate that it reserves whatever it is measured to take, bits a second; 0 if nothing is said.
+    pub reserve_bps: u64,
+}
+
+impl Default for LinkClaim {
+    fn default() -> Self {
+        LinkClaim { weight: 1, reserve_bps: 0 }
+    }
+}
+
 /// What a receiver wants, given when it joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SinkSpec {
@@ -74,6 +89,8 @@ pub struct SinkSpec {
     pub timing: Timing,
     /// The link that it is behind: the driver has its packets wait there.
     pub link: Option<LinkId>,
+    /// What it has there, for the driver.
+    pub claim: LinkClaim,
     /// Keep its place at the newest key frame, but send nothing until [`Report::Writable`]
     /// (the answer to its request has to go out first).
     ///
@@ -95,7 +112,13 @@ impl SinkSpec {
             priority: Priority::Normal,
             timing: Timing::default(),
             link: None,
+            claim: LinkClaim::default(),
             held: false,
         }
+    }
+
+    /// Whether it wants the stream as it comes in, at whatever level.
+    pub fn is_of_source(&self) -> bool {
+        self.branch.is_none() && self.view == View::default()
     }
 }

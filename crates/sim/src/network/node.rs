@@ -76,6 +76,7 @@ impl Node {
             is_relayed: false,
             weight: 1,
             reserve: 0,
+            reserve_bps: 0,
         });
         stream.handle_source(Time::ZERO, format);
         Node { stream, flows: BTreeMap::new(), awaited: None }

@@ -1,6 +1,7 @@
 //! What receivers get of a link that admits: streams ask for their receivers, and give them what fits.
 
 use outflow_config::BitRate;
+use outflow_link::Declared;
 use outflow_media::Time;
 use outflow_packet::Level;
 use outflow_relay::{SinkKey, Stream};
@@ -10,14 +11,24 @@ use super::{Behind, Links};
 use crate::message::{ControlError, ReceiverId};
 
 /// What each level of a sink takes of a link, bits a second, the best first; nothing before that is known. What packets
-/// have there besides is added as if each were of the source's mean size.
+/// have there besides is added as if each were of the source's mean size. What the sink reserves counts if that is more,
+/// else what its stream is said to take, where it gets that as it comes in.
 fn takes(core: &Stream, now: Time, key: SinkKey, behind: &Behind) -> Vec<u64> {
     let source = core.source_counters();
     let more = |bps: u64| {
         let headers = u128::from(bps) * behind.overhead as u128 * u128::from(source.packets);
         bps + u64::try_from(headers / u128::from(source.bytes.max(1))).unwrap_or(u64::MAX)
     };
-    core.rates_of(now, key).into_iter().map(more).collect()
+    let declared = match core.spec(key) {
+        Some(spec) if spec.claim.reserve_bps > 0 => {
+            Declared { least_bps: spec.claim.reserve_bps, ..Declared::default() }
+        }
+        Some(spec) if spec.is_of_source() => {
+            Declared { best_bps: core.options().reserve_bps, ..Declared::default() }
+        }
+        _ => Declared::default(),
+    };
+    declared.beside(core.rates_of(now, key).into_iter().map(more).collect())
 }
 
 impl Links {
@@ -45,8 +56,8 @@ impl Links {
             Err(full) => {
                 let [left, least] = [full.left_bps, full.takes_bps.1].map(BitRate);
                 let what = format!(
-                    "link '{}' has {left} left of {}, and this takes {least}: ask for a lower level, or raise the \
-                     link's rate",
+                    "link '{}' has {left} left of {}, and this takes {least}: ask for a lower level, reserve less, \
+                     or raise the link's rate",
                     link.name,
                     BitRate(rate_bps)
                 );

@@ -176,7 +176,7 @@ impl LiveLink {
         (piece, tag, body): (&Piece<'_>, Tag, &Bytes),
     ) {
         let (stream, index) = offered.stream;
-        let class = stream.spec(key).map_or(0, |spec| spec.priority as u8);
+        let spec = stream.spec(key).map_or((0, 1), |spec| (spec.priority as u8, spec.claim.weight));
         let Some(behind) = &mut sink.behind else { return };
         let bytes = piece.len() + behind.overhead;
         let known = behind.flows.iter().find(|(track, _)| *track == piece.track);
@@ -184,7 +184,7 @@ impl LiveLink {
         let format = stream.branch_format(offered.order.branch);
         let flow = match flow {
             Some(flow) => flow,
-            None => self.begin(now, behind, piece.track, (medium(format, piece.track), class)),
+            None => self.begin(now, behind, piece.track, (medium(format, piece.track), spec)),
         };
         self.link.set_stream(flow, index, stream.options().weight);
         let alike = self.similar.look(now, flow, &tag, bytes);
@@ -203,8 +203,10 @@ impl LiveLink {
     }
 
     /// The first packet of a sink's track.
-    fn begin(&mut self, now: Time, behind: &mut Behind, track: u8, (medium, class): (Medium, u8)) -> FlowId {
+    fn begin(&mut self, now: Time, behind: &mut Behind, track: u8, of: (Medium, (u8, u32))) -> FlowId {
+        let (medium, (class, weight)) = of;
         let flow = self.link.add_flow(ApplicationId::of(medium, 0), class);
+        self.link.set_flow_weight(flow, weight);
         self.similar.begin(now, flow, medium);
         self.receivers += usize::from(behind.flows.is_empty());
         // As many as there are tracks; a table that is full would be a track too many.

@@ -5,7 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use outflow_config::{BitRate, LinkRate};
 use outflow_media::Format;
 use outflow_packet::Level;
-use outflow_relay::{Encapsulation, Order, Output, Share, SinkSpec, Stream, StreamOptions, Transport};
+use outflow_relay::{
+    Encapsulation, LinkClaim, Order, Output, Share, SinkSpec, Stream, StreamOptions, Transport,
+};
 use tokio::sync::oneshot;
 
 use super::super::rate::Rate;
@@ -20,11 +22,15 @@ fn config(bps: u64) -> LinkConfig {
     LinkConfig { rate: Some(LinkRate::Fixed(BitRate(bps))), ..LinkConfig::default() }
 }
 
-/// A stream that is to send a packet of a kilobyte to its receiver, and that order.
-fn stream(weight: u32) -> (Stream, Order) {
+/// A stream that is to send a packet of a kilobyte to its receivers of these weights, and that order.
+fn stream(weight: u32, receivers: &[u32]) -> (Stream, Order) {
     let mut stream = Stream::new(StreamOptions { weight, ..StreamOptions::default() });
     stream.handle_source(Time::ZERO, Format::Data);
-    stream.handle_join(Time::ZERO, 7, SinkSpec::new(Encapsulation::Ts, Transport::Datagram));
+    for weight in receivers {
+        let claim = LinkClaim { weight: *weight, ..LinkClaim::default() };
+        let spec = SinkSpec { claim, ..SinkSpec::new(Encapsulation::Ts, Transport::Datagram) };
+        stream.handle_join(Time::ZERO, 7, spec);
+    }
     stream.handle_media(Time::ZERO, 0, bytes::Bytes::from_static(&[1; 1000]).into());
     loop {
         match stream.poll(Time::ZERO) {
@@ -63,7 +69,7 @@ fn a_link_is_due_when_its_next_packet_is_and_not_because_another_one_is() {
     links.put(now, FAST, "fast".to_owned(), &config(1_000_000_000));
     assert!(links.has(SLOW) && !links.has(LinkId(2)));
     assert_eq!(links.due(), None, "nothing waits");
-    let (stream, order) = stream(1);
+    let (stream, order) = stream(1, &[1]);
     let mut headers = Headers::new();
     let pieces = pieces(&stream, &order, Share::WHOLE, Encapsulation::Ts, &mut headers);
     let members = stream.members(&order);
@@ -91,13 +97,13 @@ fn a_link_is_due_when_its_next_packet_is_and_not_because_another_one_is() {
 }
 
 #[test]
-fn streams_have_their_shares_of_a_link_by_their_weights() {
+fn streams_and_in_them_receivers_have_their_shares_of_a_link_by_their_weights() {
     let text = "[link.a]\nrate = \"8 Mbit/s\"\npolicy = \"pfb\"\nscheduler = \"shares\"";
     let config = outflow_config::Config::parse(text, "o.toml", &outflow_config::Protocols::default());
     let (mut links, mut batch) = (Links::default(), Vec::new());
     links.put(Time::ZERO, SLOW, "a".to_owned(), &config.expect("valid").links["a"]);
-    for (index, weight) in [3, 1].into_iter().enumerate() {
-        let (stream, order) = stream(weight);
+    for (index, weight, receivers) in [(0, 3, &[1][..]), (1, 1, &[3, 1])] {
+        let (stream, order) = stream(weight, receivers);
         let mut headers = Headers::new();
         let pieces = pieces(&stream, &order, Share::WHOLE, Encapsulation::Ts, &mut headers);
         let members = stream.members(&order);
@@ -108,10 +114,10 @@ fn streams_have_their_shares_of_a_link_by_their_weights() {
             pieces: &pieces,
             members,
         };
-        let mut sinks = [Some(sink(&links, SLOW))];
+        let mut sinks: Vec<_> = receivers.iter().map(|_| Some(sink(&links, SLOW))).collect();
         (0..80).for_each(|_| _ = links.offer((Time::ZERO, SLOW), &offered, &mut sinks));
     }
     (0..80).for_each(|ms| _ = links.depart(Time::from_millis(ms), SLOW, &mut batch));
-    let of = |index: usize| batch.iter().take(64).filter(|parcel| parcel.stream == index).count();
-    assert_eq!((of(0), of(1)), (48, 16));
+    let of = |whose| batch.iter().take(64).filter(|parcel| (parcel.stream, parcel.sink.0) == whose).count();
+    assert_eq!([(0, 0), (1, 0), (1, 1)].map(of), [48, 12, 4]);
 }

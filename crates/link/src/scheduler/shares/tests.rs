@@ -13,7 +13,8 @@ struct Waits {
 const FOREVER: usize = usize::MAX / 2;
 
 fn waits((medium, medium_weight): (Medium, u64), (stream, weight): (usize, u64), bytes: usize) -> Waits {
-    let part = Part { medium, medium_weight, party: Party::Stream(stream), party_weight: weight };
+    let party = Party::Stream(stream);
+    let part = Part { medium, medium_weight, party, party_weight: weight, buffer_weight: 1 };
     Waits { part, bytes, packets: FOREVER }
 }
 

@@ -9,7 +9,7 @@ use outflow_rtp::payload::vp8::Descriptor;
 
 use super::*;
 use crate::save::{SavedPlace, SavedStream};
-use crate::schedule::Priority;
+use crate::schedule::{LinkClaim, Priority};
 
 const VIDEO: u8 = 100;
 const SOUND: u8 = 101;
@@ -200,7 +200,9 @@ impl Run {
         self.next_id += 1;
         let level = Level::new(self.rng.u8(1..3)).expect("a level");
         let priority = Priority::ALL[self.rng.usize(..3)];
-        let spec = SinkSpec { level, priority, ..SinkSpec::new(Encapsulation::Rtp, Transport::Stream) };
+        let claim = LinkClaim { weight: 1 + id as u32, reserve_bps: 1000 * id };
+        let spec =
+            SinkSpec { level, priority, claim, ..SinkSpec::new(Encapsulation::Rtp, Transport::Stream) };
         self.each(|side, now| {
             let key = side.stream.handle_join(now, id, spec);
             side.keys.insert(id, key);
@@ -272,6 +274,8 @@ fn what_comes_out_is_the_same_as_without_a_move() {
         for (id, key) in &stays.keys {
             let of = |side: &Side, key| (side.stream.sink_counters(key), side.stream.sink_drops(key));
             assert_eq!(of(stays, *key), of(moved, moved.keys[id]), "receiver {id} of seed {seed}");
+            let claim = |side: &Side, key| side.stream.spec(key).map(|spec| spec.claim);
+            assert_eq!(claim(stays, *key), claim(moved, moved.keys[id]), "receiver {id} of seed {seed}");
         }
         assert_eq!(stays.stream.past(), moved.stream.past());
         for track in 0..2 {
