@@ -17,7 +17,7 @@ pub(super) enum Carried {
     Packet(PacketParcel),
 }
 
-// Each link moves a packet some ten times.
+// Links move packets from place to place, often.
 const _: () = assert!(size_of::<Carried>() <= 32, "what packets hold stands apart");
 
 /// All that is known of what is on its way.
