@@ -162,7 +162,7 @@ fn an_element_that_took_long_is_watched_until_that_is_forgotten() {
     gauge.sampled(long - 1, 1);
     assert_eq!(gauge.turn_ns, long - 1);
     let longest = limits::LONG_TURN.as_nanos() as u64;
-    (gauge.sampled(longest, 1), gauge.sampled(longest + 1, 1), gauge.sampled(40, 1));
+    [longest, longest + 1, 40].into_iter().for_each(|nanos| gauge.sampled(nanos, 1));
     assert_eq!(gauge.long_turns, 1);
 }
 

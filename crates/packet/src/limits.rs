@@ -21,3 +21,9 @@ pub const SSRC_SILENCE: Duration = Duration::from_millis(500);
 pub const SAME_CLOCK: Duration = Duration::from_secs(120);
 
 const _: () = assert!(TRACKS_MAX <= 32, "a TrackMask has 32 bits");
+
+/// What levels cost is measured in steps of that length ...
+pub const RATE_TABLE_STEP: Duration = Duration::from_millis(500);
+
+/// ... of which this many are kept, the one that goes on included: a group of pictures or two.
+pub const RATE_TABLE_PARTS: usize = 9;

@@ -97,12 +97,6 @@ pub const SENDER_REPORT_EVERY: Duration = Duration::from_secs(5);
 /// Over how long bit rates are measured.
 pub const RATE_WINDOW: Duration = Duration::from_secs(1);
 
-/// What levels cost is measured in steps of that length ...
-pub const RATE_TABLE_STEP: Duration = Duration::from_millis(500);
-
-/// ... of which this many are kept, the one that goes on included: a group of pictures or two.
-pub const RATE_TABLE_PARTS: usize = 9;
-
 /// A receiver may ask for a level once in this time, ...
 pub const LEVEL_REQUEST_EVERY: Duration = Duration::from_millis(100);
 

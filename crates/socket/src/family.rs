@@ -18,6 +18,7 @@ pub fn choose_families(socket: &impl AsRawFd, at: SocketAddr) -> io::Result<()> 
 }
 
 /// Whether the kernel has IPv6, and lets this process use it.
+#[allow(clippy::disallowed_methods, reason = "the system is asked what it has")]
 pub fn has_v6() -> bool {
     let opened = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0));
     !opened.is_err_and(|error| error.raw_os_error() == Some(libc::EAFNOSUPPORT))

@@ -18,7 +18,6 @@ mod links;
 mod negotiation;
 mod paths;
 mod peers;
-mod rate;
 mod reporter;
 mod reports;
 mod requests;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use outflow_media::Growth;
 use outflow_packet::Level;
 use outflow_relay::SinkKey;
 use tokio::sync::oneshot;
 
 use super::links::Behind;
-use super::rate::Rate;
 use crate::message::{CloseReason, Framing, ReceiverId, ReceiverReport, RtcpCounts, RtcpGate};
 use crate::send::stream::{Connection, Connections};
 use crate::send::udp::UdpRoute;
@@ -27,7 +27,7 @@ pub(super) struct LiveSink {
     pub(super) reports: Vec<ReceiverReport>,
     /// What its RTCP has to pass that comes by UDP. What comes in a connection has passed one like it.
     pub(super) rtcp: RtcpGate,
-    pub(super) sent_bytes: Rate,
+    pub(super) sent_bytes: Growth,
     /// The level that it wants, as the task that fetches the stream was told.
     pub(super) wants: Option<Level>,
 }
@@ -51,7 +51,7 @@ impl LiveSink {
             behind,
             reports: Vec::new(),
             rtcp: RtcpGate::new(rtcp),
-            sent_bytes: Rate::default(),
+            sent_bytes: Growth::default(),
             wants: None,
         }
     }

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outflow_graph::{Graph, NodeReport};
-use outflow_media::Time;
+use outflow_media::{Growth, Time};
 use outflow_packet::{DropReason, Drops};
 use outflow_relay::requests::{Asked, Refusal};
 use outflow_relay::schedule::{Counters, Place, Sink};
 use outflow_relay::{Priority, SinkKey};
 
 use super::links::Links;
-use super::rate::Rate;
 use super::sink::{LiveSink, Out};
 use super::stream::LiveStream;
 use super::streams::Streams;
@@ -261,7 +260,7 @@ fn refusals(asked: &Asked) -> BTreeMap<&'static str, u64> {
 
 fn element_state(
     now: Time,
-    work: &mut BTreeMap<String, [Rate; 3]>,
+    work: &mut BTreeMap<String, [Growth; 3]>,
     (report, dropped, queue_packets): (NodeReport, u64, u64),
 ) -> ElementState {
     let NodeReport { name, kind, context, gauge, mut drops, fault, faults, unfit, .. } = report;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use outflow_graph::{Unfit, View};
-use outflow_media::Time;
+use outflow_media::{Growth, Time};
 use outflow_packet::{Drops, Level};
 use outflow_relay::control::Stages;
 use outflow_relay::feedback::Reception;
@@ -12,7 +12,6 @@ use outflow_relay::{Handed, Priority, Report, SinkKey, Stream, StreamOptions};
 
 use super::agenda::Seen;
 use super::demand::Demands;
-use super::rate::Rate;
 use super::services::LiveServices;
 use super::share::{OwnerEnd, Queues, ReplicaEnd};
 use super::sink::{LiveSink, Out};
@@ -39,12 +38,12 @@ pub(super) struct LiveStream {
     pub(super) wake: Option<Time>,
     /// Something came in since it was polled last.
     pub(super) touched: bool,
-    pub(super) out_bytes: Rate,
+    pub(super) out_bytes: Growth,
     /// What the last snapshot said was sent and dropped: later ones say no less.
     pub(super) shown: (Counters, Drops),
     pub(super) services: LiveServices,
     /// Of each element, by name: its work, and what came in and went out, between two snapshots.
-    pub(super) work: BTreeMap<String, [Rate; 3]>,
+    pub(super) work: BTreeMap<String, [Growth; 3]>,
     /// What receivers want.
     demands: Demands,
     /// What they have reported last, wherever they are served.
@@ -81,7 +80,7 @@ impl LiveStream {
             receivers: BTreeMap::new(),
             wake: None,
             touched: false,
-            out_bytes: Rate::default(),
+            out_bytes: Growth::default(),
             shown: Default::default(),
             services: LiveServices::default(),
             work: BTreeMap::new(),

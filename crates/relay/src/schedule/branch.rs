@@ -5,12 +5,11 @@ use std::collections::{BTreeSet, VecDeque};
 use bytes::Bytes;
 use outflow_media::Time;
 use outflow_packet::limits::TRACKS_MAX;
-use outflow_packet::{Packet, TrackMask};
+use outflow_packet::{Packet, Rates, TrackMask};
 
 use super::cohort::{Class, Cohort};
 use super::counters::Counters;
 use super::ids::SinkKey;
-use super::rates::Rates;
 use super::room::Room;
 use super::share::Share;
 use super::sink::{Place, Sinks};

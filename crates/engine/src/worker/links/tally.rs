@@ -4,19 +4,18 @@ use std::collections::BTreeMap;
 
 use outflow_config::unit_name;
 use outflow_link::{ApplicationId, Delays, Link, Waiting};
-use outflow_media::Time;
+use outflow_media::{Growth, Time};
 use outflow_packet::{DropReason, Drops};
 use outflow_relay::schedule::Counters;
 
-use super::super::rate::Rate;
 use crate::message::{LinkApplicationState, LinkState, named};
 
 /// Counters of a link.
 pub(super) struct Tally {
     applications: BTreeMap<ApplicationId, Of>,
     delays: Delays,
-    offered: Rate,
-    sent: Rate,
+    offered: Growth,
+    sent: Growth,
 }
 
 /// Counters of an application.
@@ -25,14 +24,14 @@ struct Of {
     offered: Counters,
     sent: Counters,
     drops: Drops,
-    offered_rate: Rate,
-    sent_rate: Rate,
+    offered_rate: Growth,
+    sent_rate: Growth,
 }
 
 impl Tally {
     pub(super) fn new(now: Time) -> Self {
         let delays = Delays::new(now);
-        Tally { applications: BTreeMap::new(), delays, offered: Rate::default(), sent: Rate::default() }
+        Tally { applications: BTreeMap::new(), delays, offered: Growth::default(), sent: Growth::default() }
     }
 
     pub(super) fn offered(&mut self, application: ApplicationId, bytes: usize) {

@@ -3,14 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use outflow_config::{BitRate, LinkRate};
-use outflow_media::Format;
+use outflow_media::{Format, Growth};
 use outflow_packet::Level;
 use outflow_relay::{
     Encapsulation, LinkClaim, Order, Output, Share, SinkSpec, Stream, StreamOptions, Transport,
 };
 use tokio::sync::oneshot;
 
-use super::super::rate::Rate;
 use super::*;
 use crate::send::udp::UdpRoute;
 use crate::send::{Headers, pieces};
@@ -56,7 +55,7 @@ fn sink(links: &Links, link: LinkId) -> LiveSink {
         out,
         reports: Vec::new(),
         rtcp: Default::default(),
-        sent_bytes: Rate::default(),
+        sent_bytes: Growth::default(),
         wants: Some(Level::BEST),
     }
 }

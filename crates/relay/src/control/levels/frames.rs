@@ -6,12 +6,12 @@ use std::ops::Range;
 use bytes::Bytes;
 use outflow_graph::elements::ts_level::{Piece, Standing, TsLevel};
 use outflow_media::{Content, Format, Tag, Time};
-use outflow_packet::{Level, MaxLayer, Parsed};
+use outflow_packet::{Level, MaxLayer, Parsed, Rates};
 use outflow_ts::{Found, FrameTag, PACKET_BYTES, TsFrames, TsReader};
 
 use crate::buffer::{Ring, Seq};
 use crate::save::SavedTsLevel;
-use crate::schedule::{Rates, SinkKey};
+use crate::schedule::SinkKey;
 
 /// Where a frame begins in a branch.
 #[derive(Debug, Clone, Copy)]

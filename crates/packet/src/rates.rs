@@ -1,13 +1,13 @@
 //! What each level costs: the `rate_table` of the paper (GMS, section III.C), measured while packets pass.
 
 use outflow_media::Time;
-use outflow_packet::Level;
 
+use crate::Level;
 use crate::limits::{RATE_TABLE_PARTS, RATE_TABLE_STEP};
 
 /// Counts the bytes of each layer over the last few seconds.
 #[derive(Debug, Default)]
-pub(crate) struct Rates {
+pub struct Rates {
     /// By layer: bytes within each of the last steps. What is no part of the main track counts as base.
     layers: Vec<[u64; RATE_TABLE_PARTS]>,
     /// The step that goes on, and when it began.
@@ -19,7 +19,7 @@ pub(crate) struct Rates {
 
 impl Rates {
     /// Counts a packet of a layer.
-    pub(crate) fn add(&mut self, now: Time, layer: u8, bytes: usize) {
+    pub fn add(&mut self, now: Time, layer: u8, bytes: usize) {
         if self.since.is_none() {
             (self.since, self.began) = (Some(now), now);
         }
@@ -38,7 +38,7 @@ impl Rates {
 
     /// Bits a second of each level of `layers` layers, the best first. The step that goes on does not count,
     /// once there are others.
-    pub(crate) fn table(&self, now: Time, layers: u8) -> Vec<u64> {
+    pub fn table(&self, now: Time, layers: u8) -> Vec<u64> {
         let whole = self.since.map_or(0, |since| self.began.since(since).as_nanos());
         let span = whole.min(RATE_TABLE_STEP.as_nanos() * (RATE_TABLE_PARTS as u128 - 1));
         let counts = |index: usize| span == 0 || index != self.step;
