@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{IpAddr, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, SocketAddrV6, TcpStream, UdpSocket};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use outflow_labs::net::{PLAYER, PLAYER_V6, Paths, RELAY_IN, RELAY_OUT, RELAY_OUT_V6};
 use outflow_labs::process::{Program, Running};
 use outflow_labs::programs::{clip, ffmpeg_decodes, ffmpeg_sends};
@@ -12,6 +12,8 @@ use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, Relay, binary, listen};
 use outflow_labs::scene::{
     PATIENCE, ends_clean, ffmpeg_http, gst_rtsp_ts, http_url, plays, rtsp_url, scene, wait_for,
 };
+use outflow_multicast::Interface;
+use outflow_routing::membership::Family;
 use serde_json::{Value, json};
 
 fn outflow(arguments: &str) -> Result<Program> {
@@ -113,8 +115,8 @@ fn one_relay_serves_all_that_come_by_ipv4_and_by_ipv6() -> Result<()> {
     let kinds = ["http-ts", "rtsp-tcp", "rtsp-udp", "poc"];
     let expected = ends.iter().flat_map(|(_, player)| kinds.map(|kind| (kind.to_owned(), host(*player))));
     ensure!(shown == expected.collect(), "addresses of IPv4 are shown as such: {shown:#?}");
-    for (relay, player) in ends {
-        says_its_addresses(&paths, relay, player).with_context(|| host(relay))?;
+    for (relay, _) in ends {
+        says_its_addresses(&paths, relay).with_context(|| host(relay))?;
     }
     for at in ["127.0.0.1", "[::1]"] {
         let curl = Program::words(&format!("curl -sS -f http://{at}:{HTTP_PORT}/api/v1/streams/live"));
@@ -123,7 +125,32 @@ fn one_relay_serves_all_that_come_by_ipv4_and_by_ipv6() -> Result<()> {
     for (way, watch) in watching {
         is_whole(watch, 25).context(way)?;
     }
+    is_sent_media_on_the_link(&paths)?;
     relay.healthy()
+}
+
+/// A player reaches the relay at the address that its interface has on the link, and media reaches the player's.
+fn is_sent_media_on_the_link(paths: &Paths) -> Result<()> {
+    let relay = paths.relay.run(|| Interface::find(Family::V6, "out0"))?.address;
+    let IpAddr::V6(address) = relay else { bail!("{relay} is of IPv4") };
+    paths.players.run(|| -> Result<()> {
+        let media = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 5000))?;
+        media.set_read_timeout(Some(PATIENCE))?;
+        let link = nix::net::if_::if_nametoindex("eth0")?;
+        let mut tcp = TcpStream::connect(SocketAddrV6::new(address, RTSP_PORT, 0, link))?;
+        let url = format!("rtsp://[{address}]:{RTSP_PORT}/live");
+        let transport = "Transport: RTP/AVP;unicast;client_port=5000-5001";
+        write!(tcp, "SETUP {url}/trackID=0 RTSP/1.0\r\nCSeq: 1\r\n{transport}\r\n\r\n")?;
+        let mut bytes = [0; 1024];
+        let length = tcp.read(&mut bytes)?;
+        let answer = String::from_utf8_lossy(&bytes[..length]).into_owned();
+        let session = answer.split("Session: ").nth(1).and_then(|rest| rest.split(';').next());
+        let session = session.with_context(|| answer.clone())?;
+        write!(tcp, "PLAY {url} RTSP/1.0\r\nCSeq: 2\r\nSession: {session}\r\n\r\n")?;
+        let (_, from) = media.recv_from(&mut [0; 2048]).context("no media comes")?;
+        ensure!(from.ip() == relay, "{from}");
+        Ok(())
+    })
 }
 
 fn text(value: &Value) -> String {
@@ -140,7 +167,7 @@ fn host_of(address: &str) -> String {
 }
 
 /// What RTSP answers is of the family that the player has come by.
-fn says_its_addresses(paths: &Paths, relay: IpAddr, player: IpAddr) -> Result<()> {
+fn says_its_addresses(paths: &Paths, relay: IpAddr) -> Result<()> {
     let answers = paths.players.run(|| -> Result<String> {
         let url = format!("rtsp://{}:{RTSP_PORT}/live", host(relay));
         let mut tcp = TcpStream::connect((relay, RTSP_PORT))?;
@@ -152,8 +179,8 @@ fn says_its_addresses(paths: &Paths, relay: IpAddr, player: IpAddr) -> Result<()
         tcp.read_to_string(&mut answers)?;
         Ok(answers)
     })?;
-    let family = if relay.is_ipv4() { "IP4" } else { "IP6" };
-    for said in [format!("IN {family} {relay}"), format!("destination={player}"), format!("source={relay}")] {
+    let [family, any] = if relay.is_ipv4() { ["IP4", "0.0.0.0"] } else { ["IP6", "::"] };
+    for said in [format!(" IN {family} {relay}"), format!("c=IN {family} {any}"), format!("source={relay}")] {
         ensure!(answers.contains(&said), "no {said} in {answers}");
     }
     ensure!(!answers.contains("::ffff"), "{answers}");

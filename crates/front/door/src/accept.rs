@@ -142,7 +142,8 @@ mod tests {
         let port = listener.local_addr().expect("bound").port();
         let (taken, mut served) = mpsc::unbounded_channel();
         let serve = move |_, peer: SocketAddr, _| taken.send(peer).expect("the test listens");
-        tokio::spawn(accept(listener, Arc::new(Door::new(Rules::default())), serve));
+        let rules = Rules { connections: 2, connections_per_address: 2, ..Rules::default() };
+        tokio::spawn(accept(listener, Arc::new(Door::new(rules)), serve));
         for at in ["127.0.0.1", "::1"] {
             let client = TcpStream::connect((at, port)).await.expect("connected");
             assert_eq!(served.recv().await, client.local_addr().ok());
