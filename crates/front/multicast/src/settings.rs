@@ -233,7 +233,7 @@ mod tests {
     fn groups_are_groups_that_hosts_join() {
         let group = |text: &str| text.parse::<GroupUrl>();
         let good = group("rtp://239.1.1.1:5004?ttl=8").expect("a group");
-        assert_eq!(good.by("eth1").to_string(), "rtp://239.1.1.1:5004?ttl=8&interface=eth1");
+        assert_eq!(good.by("eth1").to_string(), "rtp://239.1.1.1:5004?ttl=8&interface=eth1&loop=off");
         assert_eq!(good.to_string(), "rtp://239.1.1.1:5004?ttl=8");
         let what = |text: &str| group(text).expect_err(text).to_string();
         assert!(what("udp://10.0.0.1:5000").contains("no multicast group"));

@@ -105,13 +105,13 @@ fn streams_and_in_them_receivers_have_their_shares_of_a_link_by_their_weights() 
         let (stream, order) = stream(weight, receivers);
         let mut headers = Headers::new();
         let pieces = pieces(&stream, &order, Share::WHOLE, Encapsulation::Ts, &mut headers);
-        let members = stream.members(&order);
+        let members: Vec<_> = (0..receivers.len()).map(SinkKey).collect();
         let offered = Offered {
             stream: (&stream, index),
             order: &order,
             share: Share::WHOLE,
             pieces: &pieces,
-            members,
+            members: &members,
         };
         let mut sinks: Vec<_> = receivers.iter().map(|_| Some(sink(&links, SLOW))).collect();
         (0..80).for_each(|_| _ = links.offer((Time::ZERO, SLOW), &offered, &mut sinks));
