@@ -23,7 +23,7 @@ fn switched_on() -> String {
 fn the_example_is_good_as_it_stands_and_switched_on() {
     let config = parse(EXAMPLE, "examples/outflow.toml").unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(config.streams.len(), 11);
-    assert_eq!(config.links.len(), 2);
+    assert_eq!(config.links.len(), 3);
     assert_eq!(config.sinks.len(), 5);
     let config = parse(&switched_on(), "examples/outflow.toml").unwrap_or_else(|e| panic!("{e}"));
     assert!(config.tls.is_some() && config.listen.at("https").is_some());

@@ -20,7 +20,7 @@ fn mistakes(text: &str) -> Vec<String> {
 #[test]
 fn an_empty_configuration_is_the_defaults() {
     let config = good("");
-    assert_eq!(config.listen.at("rtsp"), Some(([0, 0, 0, 0], 8554).into()));
+    assert_eq!(config.listen.at("rtsp"), Some((std::net::Ipv6Addr::UNSPECIFIED, 8554).into()));
     assert_eq!(
         (config.listen.at("rtsps"), config.listen.at("https")),
         (None, None),

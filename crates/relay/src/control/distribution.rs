@@ -13,10 +13,10 @@ use super::branches::{Branches, ORIGINAL, Services};
 use super::handed::TrackClock;
 use super::options::StreamOptions;
 use super::origin::Origin;
-use super::output::{Event, SinkEnd};
+use super::output::{Event, Output, SinkEnd};
 use super::renditions::Renditions;
 use crate::schedule::{Branch, Counters, Encapsulation, Priority, Room, Sink, SinkKey, SinkSpec, Sinks};
-use crate::send::{Order, Report};
+use crate::send::Report;
 
 /// The parts behind a stream's source.
 #[derive(Debug)]
@@ -192,13 +192,13 @@ impl Distribution {
         }
     }
 
-    pub(super) fn next_order(&mut self, now: Time, class: Priority, room: Room, bps: u64) -> Option<Order> {
-        self.branches.iter_mut().find_map(|branch| branch.next_order(now, &mut self.sinks, class, room, bps))
-    }
-
-    /// Whether it has to be asked again for the next order although there was none.
-    pub(super) fn looks_on(&self, class: Priority) -> bool {
-        self.branches.iter().any(|branch| branch.looks_on(class))
+    /// The next order, or that it has to be asked again for one.
+    pub(super) fn next_order(&mut self, now: Time, class: Priority, room: Room, bps: u64) -> Option<Output> {
+        let sinks = &mut self.sinks;
+        let order =
+            self.branches.iter_mut().find_map(|branch| branch.next_order(now, sinks, class, room, bps));
+        let looks_on = || self.branches.iter().any(|branch| branch.looks_on(class));
+        order.map(Output::Order).or_else(|| looks_on().then_some(Output::GoOn))
     }
 
     /// Looks for hopeless sinks, ten times within the time they have.

@@ -227,6 +227,5 @@ impl Stream {
 
 fn next_order(state: &mut State, now: Time, class: Priority, room: Room) -> Option<Output> {
     let bps = state.source.bps(now);
-    let order = state.out.next_order(now, class, room, bps);
-    order.map(Output::Order).or_else(|| state.out.looks_on(class).then_some(Output::GoOn))
+    state.out.next_order(now, class, room, bps)
 }

@@ -13,6 +13,7 @@ use outflow_packet::Level;
 
 use super::model::{LinkModel, Network, NetworkError, ReceiverModel, RelayNode, TrafficModel};
 use super::nodes::NodeModel;
+use super::reach::Reach;
 use super::traffic::{CapturedModel, Model};
 use super::wiring::Wiring;
 use super::world::machines;
@@ -83,7 +84,7 @@ impl Network {
             flows = flows.saturating_add(traffic.flows);
         }
         self.check_nodes()?;
-        self.check_groups()?;
+        Reach::of(&self).check_groups()?;
         for (name, receiver) in &self.receivers {
             if let Err(must) = receiver.check(links, &self.traffic) {
                 return wrong(&format!("receivers.{name}"), &must);
