@@ -97,8 +97,13 @@ impl Path {
     }
 }
 
+/// A link that loses nothing, in the words of `outflow emulate`.
+fn words(delay: Duration) -> String {
+    format!("{} us", delay.as_micros())
+}
+
 fn link(delay: Duration) -> Result<LinkModel> {
-    Ok(outflow_emulate::link(&format!("{} us", delay.as_micros()))?)
+    Ok(outflow_emulate::link(&words(delay))?)
 }
 
 /// What is done to packets so that a share of them is lost: half of it falls into bad times in which every other packet
@@ -122,7 +127,7 @@ type Counted = (Vec<(String, outflow_sim::network::LinkReport)>, Vec<outflow_sim
 
 impl Worlds {
     fn new(delay: Duration, seed: u64) -> Result<Self> {
-        let words = format!("{} us", delay.as_micros());
+        let words = words(delay);
         let of = |transport| {
             let mut world = world(&words, &words, seed)?;
             world.keep_lost(LOST_MAX);

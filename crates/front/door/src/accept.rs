@@ -103,7 +103,7 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
     use tokio::sync::mpsc;
 
-    type Served = mpsc::UnboundedReceiver<(TcpStream, Permit)>;
+    type Served = mpsc::UnboundedReceiver<(TcpStream, SocketAddr, Permit)>;
 
     /// Serves connections of a listener, two at once, and hands them on.
     fn serve(listener: TcpListener) -> (SocketAddr, Arc<Door>, Served) {
@@ -111,7 +111,7 @@ mod tests {
         let door = Arc::new(Door::new(rules));
         let at = listener.local_addr().expect("bound");
         let (taken, served) = mpsc::unbounded_channel();
-        let serve = move |socket, _, permit| drop(taken.send((socket, permit)));
+        let serve = move |socket, peer, permit| drop(taken.send((socket, peer, permit)));
         tokio::spawn(accept(listener, door.clone(), serve));
         (at, door, served)
     }
@@ -139,14 +139,11 @@ mod tests {
         let Ok(listener) = TcpListener::bind("[::]:0").await else {
             return outflow_skip::skipped("both families by one listener", "no IPv6 here");
         };
-        let port = listener.local_addr().expect("bound").port();
-        let (taken, mut served) = mpsc::unbounded_channel();
-        let serve = move |_, peer: SocketAddr, _| taken.send(peer).expect("the test listens");
-        let rules = Rules { connections: 2, connections_per_address: 2, ..Rules::default() };
-        tokio::spawn(accept(listener, Arc::new(Door::new(rules)), serve));
-        for at in ["127.0.0.1", "::1"] {
-            let client = TcpStream::connect((at, port)).await.expect("connected");
-            assert_eq!(served.recv().await, client.local_addr().ok());
+        let (at, _door, mut served) = serve(listener);
+        for host in ["127.0.0.1", "::1"] {
+            let client = TcpStream::connect((host, at.port())).await.expect("connected");
+            let (_socket, peer, _permit) = served.recv().await.expect("served");
+            assert_eq!(Some(peer), client.local_addr().ok());
         }
     }
 
@@ -160,7 +157,7 @@ mod tests {
         // It is bounded once it is listened to.
         tokio::task::yield_now().await;
         let _client = TcpStream::connect(at).await.expect("connected");
-        let (socket, _permit) = served.recv().await.expect("served");
+        let (socket, _peer, _permit) = served.recv().await.expect("served");
         assert_eq!(outflow_socket::back_off_bound(&socket).ok(), Some(BACK_OFF_MAX));
     }
 }

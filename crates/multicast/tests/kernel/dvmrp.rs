@@ -96,6 +96,9 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// The address of the host.
+    const MEMBER: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 2);
+
     pub(crate) fn new() -> Self {
         let [source, a, b, c, host] = ["source", "a", "b", "c", "host"].map(Namespace::new);
         link(&source, ("eth0", "10.1.0.2"), &a, ("in0", "10.1.0.1"));
@@ -119,7 +122,19 @@ impl Line {
     }
 
     pub(crate) fn member(&self) -> UdpSocket {
-        member(&self.host, Ipv4Addr::new(10, 4, 0, 2))
+        member(&self.host, Self::MEMBER)
+    }
+
+    /// The member wants a level, and each router forwards by that.
+    pub(crate) fn wants(relays: &[Relay; 3], level: Level) {
+        let said = relays[2].multicast.say_level(Self::MEMBER.into(), GROUP.into(), level);
+        relays[2].runtime.block_on(said).expect("a member");
+        for (relay, device) in relays.iter().zip(["ab", "bc", "lan"]) {
+            relay.wait_until("by its level", |snapshot| {
+                let mut flows = snapshot.flows.iter().filter(|flow| flow.group == GROUP);
+                flows.any(|flow| flow.thinned == [(device.into(), level)])
+            });
+        }
     }
 }
 

@@ -260,15 +260,7 @@ fn over_three_routers_each_link_carries_the_best_that_is_wanted_behind_it() {
     let mut layered = Layered { from: &ends.from, to: (GROUP, PORT).into(), sequence: 1 };
     let mut received = Vec::new();
     for (number, expected) in [(3, vec![0]), (2, vec![0, 1]), (1, LAYERS.to_vec()), (3, vec![0])] {
-        let host = Ipv4Addr::new(10, 4, 0, 2);
-        let said = relays[2].multicast.say_level(host.into(), GROUP.into(), level(number));
-        relays[2].runtime.block_on(said).expect("a member");
-        for (relay, device) in relays.iter().zip(["ab", "bc", "lan"]) {
-            relay.wait_until("by its level", |snapshot| {
-                let mut flows = snapshot.flows.iter().filter(|flow| flow.group == GROUP);
-                flows.any(|flow| flow.thinned == [(device.into(), level(number))])
-            });
-        }
+        Line::wants(&relays, level(number));
         let packets = || {
             relays.each_ref().map(|relay| match relay.snapshot() {
                 Snapshot { filter_refused: None, counts, .. } => counts.filter.packets,
