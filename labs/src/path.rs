@@ -1,7 +1,7 @@
 //! Paths that are narrow, slow or lossy, between two namespaces: a device of packets in each, and between them what
 //! `outflow emulate` runs, on a thread of this process.
 //!
-//! A device of packets has no offloads: what comes out is what a wire would carry, whole and with checksums.
+//! The devices have no offloads: what comes out is what a wire would carry, whole and with checksums.
 
 use std::io::{Read as _, Write as _};
 use std::net::Ipv4Addr;
@@ -16,7 +16,7 @@ use outflow_emulate::drive::{Carry, Device, Drive, punctual};
 use outflow_emulate::{between, link};
 use outflow_media::Time;
 use outflow_sim::network::World;
-use outflow_socket::Tun;
+use outflow_socket::Tap;
 
 use crate::net::{Namespace, PLAYER, Paths, RELAY_OUT};
 use crate::process::be_preferred;
@@ -71,7 +71,7 @@ impl<C: Carry + 'static> Path<C> {
     pub fn new(places: [Place<'_>; 2], make: impl FnOnce() -> Result<C> + Send + 'static) -> Result<Self> {
         let mut devices = Vec::new();
         for (port, place) in places.iter().enumerate() {
-            devices.push(Device { port, tun: device(place)? });
+            devices.push(Device { port, tap: device(place)? });
         }
         let (wishes, wished) = channel();
         let (bell, rings) = UnixStream::pair()?;
@@ -141,7 +141,7 @@ impl<C> Drop for Path<C> {
     }
 }
 
-/// Carries packets until nobody holds the bell.
+/// Carries packets until the bell is closed.
 fn run<C: Carry>(drive: &mut Drive<C>, wished: &Receiver<Wish<C>>, mut rings: UnixStream) -> Result<()> {
     rings.set_nonblocking(true)?;
     let mut rung = [0; 64];
@@ -155,15 +155,15 @@ fn run<C: Carry>(drive: &mut Drive<C>, wished: &Receiver<Wish<C>>, mut rings: Un
 }
 
 /// Makes a device, which is gone when its file is closed.
-fn device(place: &Place<'_>) -> Result<Tun> {
+fn device(place: &Place<'_>) -> Result<Tap> {
     let Place { namespace, device, address } = place;
     // What IPv6 says of its own would take chances, and a buffer.
     namespace.sysctl("net.ipv6.conf.default.disable_ipv6", "1")?;
-    let tun = namespace.run(|| Tun::open(device)).context("cannot make a TUN device")?;
+    let tap = namespace.run(|| Tap::open(device)).context("cannot make a TAP device")?;
     namespace.sysctl(&format!("net.ipv4.conf.{device}.rp_filter"), "0")?;
     namespace.ip(&["address", "add", &format!("{address}/24"), "dev", device])?;
     namespace.ip(&["link", "set", device, "txqueuelen", QUEUE, "up"])?;
-    Ok(tun)
+    Ok(tap)
 }
 
 impl Paths {

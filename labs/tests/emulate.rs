@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use outflow_labs::net::{Namespace, cannot_make_namespaces};
 use outflow_labs::process::Program;
-use outflow_labs::relay::{RTSP_PORT, binary, listen};
+use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, binary, listen};
 use outflow_labs::scene::{PATIENCE, skipped};
 
 /// Where the near end answers.
@@ -123,7 +123,8 @@ fn a_real_router_forwards_between_simulated_ones() -> Result<()> {
     let router = "[multicast]\nupstream = \"emulate0\"\ninterfaces = [\"emulate1\", \"emulate2\"]\n\
                   query_interval = \"4 s\"\nquery_response = \"1 s\"\nsources = [\"10.214.0.0/16\"]\n";
     std::fs::write(path("router.toml"), format!("{}{router}", listen()))?;
-    let runs = format!("{outflow} run {} & sleep 10; kill $!; wait $!", path("router.toml"));
+    let asks = format!("curl -sS -f http://127.0.0.1:{HTTP_PORT}/api/v1/multicast -o {}", path("flows.json"));
+    let runs = format!("{outflow} run {} & sleep 9; {asks}; sleep 1; kill $!; wait $!", path("router.toml"));
     let network = format!(
         "seed = 1\nduration = '60 s'\n[links.loaded]\nrate = '10 Mbit/s'\nbuffer = '100 kB'\n\
          [ends.router]\nrun = ['sh', '-c', '{runs}']\n\
@@ -152,6 +153,8 @@ fn a_real_router_forwards_between_simulated_ones() -> Result<()> {
         report["traffic"]["other"]["goodput_pct"] == 100.0,
         "traffic of the file is there, too: {report}"
     );
+    let flows: serde_json::Value = serde_json::from_slice(&std::fs::read(path("flows.json"))?)?;
+    ensure!(flows["flows"][0]["thinned_by"] == "kernel", "{flows}");
     Ok(())
 }
 

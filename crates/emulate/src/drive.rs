@@ -2,14 +2,14 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a driver owns clock and devices")]
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use outflow_media::Time;
 use outflow_sim::network::{Arrived, World};
-use outflow_socket::Tun;
+use outflow_socket::Tap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::limits::{PACKET_BYTES_MAX, READ_AT_ONCE};
@@ -67,7 +67,7 @@ pub struct Device {
     /// Of what carries its packets.
     pub port: usize,
     /// The device.
-    pub tun: Tun,
+    pub tap: Tap,
 }
 
 /// Devices, and what carries their packets. One thread drives it.
@@ -118,7 +118,7 @@ impl<C: Carry> Drive<C> {
         let now = self.now();
         let wait = self.carries.next_at().map_or(WAITS_MAX, |at| at.since(now).min(WAITS_MAX));
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
-        let devices = self.devices.iter().map(|device| device.tun.file.as_fd());
+        let devices = self.devices.iter().map(|device| device.tap.as_fd());
         let all = devices.chain(others);
         let mut all: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         match poll(&mut all, Some(&timeout)) {
@@ -139,9 +139,10 @@ impl<C: Carry> Drive<C> {
     /// Takes what was sent by a device.
     fn read(&mut self, at: usize) {
         for _ in 0..READ_AT_ONCE {
-            let Device { port, tun } = &self.devices[at];
+            let Device { port, tap } = &self.devices[at];
             let port = *port;
-            let Ok(bytes) = (&tun.file).read(&mut self.scratch) else { return };
+            let Ok(read) = tap.read(&mut self.scratch) else { return };
+            let Some(bytes) = read else { continue };
             if self.block.capacity() < bytes {
                 self.block = BytesMut::with_capacity(BLOCK);
             }
@@ -158,7 +159,7 @@ impl<C: Carry> Drive<C> {
         self.carries.arrived(&mut arrived);
         for Arrived { port, at, packet } in arrived.drain(..) {
             let Some(device) = self.devices.iter().find(|device| device.port == port) else { continue };
-            let written = (&device.tun.file).write(&packet);
+            let written = device.tap.write(&packet);
             let behind = written.ok().map(|_| self.now().since(at));
             self.carries.tell(behind);
         }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use outflow_rtp::sdp::MediaDescription;
 use outflow_sim::network::{Network, NetworkError, On, PortPlace, Report, World, ports};
-use outflow_socket::Tun;
+use outflow_socket::Tap;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::drive::{Device, Drive, punctual};
@@ -90,23 +90,23 @@ impl Live {
         described: &[MediaDescription],
         mut ends: Vec<End>,
     ) -> Result<Self, LiveError> {
-        let number = |tun: &Tun| tun.name.trim_start_matches(char::is_alphabetic).parse().ok();
+        let number = |tap: &Tap| tap.name.trim_start_matches(char::is_alphabetic).parse().ok();
         let ports = ports(network, 0)?;
         let make = |end: &End| if end.is_here { Ok(Space::here()) } else { Space::apart() };
         let made: io::Result<Vec<Space>> = ends.iter().map(make).collect();
         let spaces = made.map_err(failed("cannot make a network namespace"))?;
         let mut devices = Vec::new();
         for (port, place) in ports.iter().enumerate().filter(|(_, place)| place.place < spaces.len()) {
-            let tun = spaces[place.place].device().map_err(failed("cannot make a network device"))?;
-            devices.push(Device { port, tun });
+            let tap = spaces[place.place].device().map_err(failed("cannot make a network device"))?;
+            devices.push(Device { port, tap });
         }
         // Where the process is may be other such devices: the number of the network is that of ours.
         let here = devices.iter().find(|device| ends[ports[device.port].place].is_here);
-        let number = here.and_then(|device| number(&device.tun)).unwrap_or(0);
+        let number = here.and_then(|device| number(&device.tap)).unwrap_or(0);
         let world = World::new(network, described, number)?;
-        for Device { port, tun } in &devices {
+        for Device { port, tap } in &devices {
             let (place, behind) = (&world.ports()[*port], behind(world.ports(), *port, spaces.len()));
-            let set_up = spaces[place.place].set_up(tun, place.addresses, behind, place.number == 0);
+            let set_up = spaces[place.place].set_up(tap, place.addresses, behind, place.number == 0);
             set_up.map_err(failed("cannot give a network device its address"))?;
         }
         let mut live = Live { drive: Drive::new(world, devices), programs: Vec::new() };

@@ -16,7 +16,7 @@ use std::process::{Child, Command};
 
 use nix::sched::{CloneFlags, setns, unshare};
 use outflow_routes::Setup;
-use outflow_socket::Tun;
+use outflow_socket::Tap;
 
 use crate::limits::DEVICE_QUEUE;
 
@@ -63,14 +63,14 @@ impl Space {
     }
 
     /// Makes a device there.
-    pub(crate) fn device(&self) -> io::Result<Tun> {
-        self.within(|| Tun::open(DEVICES))
+    pub(crate) fn device(&self) -> io::Result<Tap> {
+        self.within(|| Tap::open(DEVICES))
     }
 
     /// Gives a device its addresses, and switches it on. The first one of a namespace of its own leads everywhere.
     pub(crate) fn set_up(
         &self,
-        device: &Tun,
+        device: &Tap,
         addresses: [IpAddr; 2],
         behind: Behind,
         is_first: bool,
