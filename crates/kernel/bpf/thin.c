@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Packets that say their layer (packet/src/gmc/mark.rs), to each interface those that are wanted there, with the
- * numbers that they have there: the verdicts of packet/src/gmc/filter.rs, where packets come in.
+/* Packets that say their layer (packet/src/gmc/mark.rs), or whose priority is their layer (RFC 5372), to each interface
+ * those that are wanted there, with the numbers that they have there: the verdicts of packet/src/gmc/filter.rs, where
+ * packets come in.
  *
  * `thin` sits at the ingress of an interface, and `thin_v6` beside it where groups of IPv6 are routed: one text, compiled
  * for each, so that the verifier knows where headers end. What goes on as it came, to interfaces that want all, stays the
@@ -13,6 +14,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "thin.h"
+#include "priority.h"
 
 char program_license[] SEC("license") = "Apache-2.0";
 
@@ -26,7 +28,6 @@ char program_license[] SEC("license") = "Apache-2.0";
 #define UDP_AT(v6) (IP_AT + IP_HEADER_BYTES(v6))
 #define UDP_HEADER_BYTES 8
 #define RTP_AT(v6) (UDP_AT(v6) + UDP_HEADER_BYTES)
-#define RTP_HEADER_BYTES 12
 /* In the longer form. */
 #define MARK_BYTES 16
 /* What is looked at, at most. */
@@ -41,7 +42,6 @@ char program_license[] SEC("license") = "Apache-2.0";
 #define RTP_MARKER 0x80
 
 #define REMEMBERED 64
-#define NOTHING 0xff
 
 /* User space gives the numbers of entries when it loads the programs. */
 struct {
@@ -82,13 +82,6 @@ union rtp_word {
 	__u8 bytes[4];
 };
 
-/* What a packet says of itself. */
-struct mark {
-	__u8 layer, layers, grown, ends;
-	__u8 is_first, opens, adds, opens_all;
-	__u8 is_there;
-};
-
 /* What of a packet's head is another one on the way of a clone. */
 struct head {
 	__u8 target_mac[6];
@@ -101,10 +94,14 @@ struct head {
  * the next: that would be too much for it. */
 struct packet {
 	struct mark mark;
+	/* For its track. */
+	__u8 has_no_room;
 	struct head came, goes;
 	union rtp_word word, now;
 	__u32 copies, thinned, failed;
 };
+
+_Static_assert(sizeof(struct packet) == 64, "as in src/thin/mod.rs");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -321,6 +318,41 @@ static __always_inline int send(struct __sk_buff *skb, struct packet *packet, st
 	return 0;
 }
 
+/* Whether packets of this payload type that go to a port are described. */
+static __always_inline int is_described(const struct flow *flow, __u16 port, __u8 payload_type)
+{
+	for (int i = 0; i < TRACKS; i++)
+		if (flow->described[i].is_there && flow->described[i].port == port &&
+		    flow->described[i].payload_type == payload_type)
+			return 1;
+	return 0;
+}
+
+/* The track of a packet, if it has one: it begins with a packet that says its layer, or is described. Nothing, and it is
+ * said so, where there is no room for it. */
+static __always_inline struct track *track_of(struct flow *flow, const struct track_key *id, struct packet *packet)
+{
+	struct track *track = bpf_map_lookup_elem(&tracks, id);
+	__u8 payload_type = packet->word.bytes[1] & 0x7f;
+	__u32 zero = 0;
+	void *begins;
+
+	if (track || (!packet->mark.is_there && !is_described(flow, id->port, payload_type)))
+		return track;
+	begins = bpf_map_lookup_elem(&blank, &zero);
+	if (begins && flow->tracks < TRACKS && !bpf_map_update_elem(&tracks, id, begins, BPF_NOEXIST)) {
+		flow->tracks++;
+		track = bpf_map_lookup_elem(&tracks, id);
+	}
+	if (!track) {
+		packet->has_no_room = 1;
+	} else if (!packet->mark.is_there) {
+		track->reading.is_there = 1;
+		track->reading.payload_type = payload_type;
+	}
+	return track;
+}
+
 /* Reads what is at the front of a packet, and what is to stand there in its clones. */
 static __always_inline void read_head(const __u8 *data, struct packet *packet, const int v6)
 {
@@ -432,16 +464,12 @@ static __always_inline int thin_any(struct __sk_buff *skb, const int v6)
 		packet->word.word = *(__u32 *)(data + RTP_AT(v6));
 		packet->now = packet->word;
 		read_mark(data + RTP_AT(v6), end, &packet->mark);
-		track = bpf_map_lookup_elem(&tracks, &id);
-		if (!track && packet->mark.is_there) {
-			void *begins = bpf_map_lookup_elem(&blank, &zero);
-
-			if (!begins || flow->tracks >= TRACKS ||
-			    bpf_map_update_elem(&tracks, &id, begins, BPF_NOEXIST))
-				return hand_over(flow, counts);
-			flow->tracks++;
-			track = bpf_map_lookup_elem(&tracks, &id);
-		}
+		track = track_of(flow, &id, packet);
+		if (packet->has_no_room)
+			return hand_over(flow, counts);
+		if (track && !packet->mark.is_there && track->reading.is_there &&
+		    read_priority(skb, &track->reading, &packet->mark, RTP_AT(v6), length + ETHERNET_BYTES))
+			return hand_over(flow, counts);
 	}
 	for (int i = 0; i < WAYS && i < flow->places; i++)
 		if (flow->ways[i].ifindex && send(skb, packet, track, i, &flow->ways[i], v6))

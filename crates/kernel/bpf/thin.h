@@ -9,7 +9,7 @@
 #define WAYS 32
 
 /* Tracks of a flow, as TRACKS_MAX in packet/src/limits.rs. With one more, user space forwards it, which forgets the one
- * that was not used for longest: here, that might be one of another flow. */
+ * that was not used for longest: here, that might be one of another flow. As many may be described. */
 #define TRACKS 16
 
 /* Layers have 7 bits, as Level::MAX in packet/src/layers.rs. */
@@ -36,6 +36,14 @@ struct way {
 	__u8 begins;
 };
 
+/* Packets of JPEG 2000 whose priorities are their layers (RFC 5372, section 3), as a session description tells. */
+struct described {
+	/* As it stands in packets. */
+	__u16 port;
+	__u8 payload_type;
+	__u8 is_there;
+};
+
 struct flow {
 	/* User space forwards it: from now on. */
 	__u32 by_user;
@@ -46,6 +54,7 @@ struct flow {
 	/* Bytes of the longest packet that goes to all of them whole. */
 	__u32 mtu;
 	struct way ways[WAYS];
+	struct described described[TRACKS];
 };
 
 /* A track of a flow, known by its port and its source (SSRC), both as they stand in packets. */
@@ -69,8 +78,27 @@ struct state {
 	__u8 unused[6];
 };
 
+/* What the packets of a described track have told: rtp/src/payload/reader (`RtpReader`, `Quality`). */
+struct reading {
+	__u32 timestamp;
+	/* Where the tile-part ends whose bytes came last. */
+	__u32 part_end;
+	__u16 highest;
+	__u8 payload_type;
+	/* As far as is known. */
+	__u8 layers;
+	/* It is described: else, its packets say what they are. */
+	__u8 is_there;
+	/* There are timestamp and highest number. */
+	__u8 has_begun;
+	__u8 has_part_end;
+	/* Each layer is one tile-part, as far as the main header tells. */
+	__u8 by_tile_part;
+};
+
 struct track {
 	struct state states[WAYS];
+	struct reading reading;
 };
 
 /* What was done, all together. */
@@ -89,7 +117,8 @@ struct thin_counts {
 };
 
 _Static_assert(sizeof(struct flow_key) == 36 && sizeof(struct track_key) == 44, "as in layout.rs");
-_Static_assert(sizeof(struct way) == 16 && sizeof(struct flow) == 16 + 16 * WAYS, "as in layout.rs");
-_Static_assert(sizeof(struct state) == 24, "as in layout.rs");
+_Static_assert(sizeof(struct way) == 16 && sizeof(struct described) == 4, "as in layout.rs");
+_Static_assert(sizeof(struct flow) == 16 + 16 * WAYS + 4 * TRACKS, "as in layout.rs");
+_Static_assert(sizeof(struct state) == 24 && sizeof(struct track) == 24 * WAYS + 16, "as in layout.rs");
 
 #endif

@@ -2,8 +2,10 @@
 
 use core::net::IpAddr;
 
-use outflow_packet::gmc::Closed;
+use outflow_packet::gmc::{Closed, Prioritized};
+use outflow_packet::limits::TRACKS_MAX;
 use outflow_packet::{Level, MaxLayer};
+use outflow_rtp::payload::PrioritiesRead;
 
 use super::{FlowId, State, TrackId, Way};
 use crate::limits::WAYS_MAX;
@@ -29,6 +31,15 @@ struct WayEntry {
     begins: u8,
 }
 
+/// `struct described`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct DescribedEntry {
+    port: [u8; 2],
+    payload_type: u8,
+    is_there: u8,
+}
+
 /// `struct flow`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +49,7 @@ pub(super) struct Flow {
     tracks: u32,
     mtu: u32,
     ways: [WayEntry; WAYS_MAX],
+    described: [DescribedEntry; TRACKS_MAX],
 }
 
 /// `struct track_key`.
@@ -63,10 +75,28 @@ struct StateEntry {
     unused: [u8; 6],
 }
 
+/// `struct reading`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct ReadingEntry {
+    timestamp: u32,
+    part_end: u32,
+    highest: u16,
+    payload_type: u8,
+    layers: u8,
+    is_there: u8,
+    has_begun: u8,
+    has_part_end: u8,
+    by_tile_part: u8,
+}
+
 /// `struct track`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Track([StateEntry; WAYS_MAX]);
+pub(super) struct TrackEntry {
+    states: [StateEntry; WAYS_MAX],
+    reading: ReadingEntry,
+}
 
 /// `struct thin_counts`.
 #[repr(C)]
@@ -82,8 +112,10 @@ pub(super) struct CountsEntry {
 }
 
 const _: () = assert!(size_of::<FlowKey>() == 36 && size_of::<TrackKey>() == 44, "as in thin.h");
-const _: () = assert!(size_of::<WayEntry>() == 16 && size_of::<Flow>() == 16 + 16 * WAYS_MAX, "as in thin.h");
-const _: () = assert!(size_of::<StateEntry>() == 24, "as in thin.h");
+const _: () = assert!(size_of::<WayEntry>() == 16 && size_of::<DescribedEntry>() == 4, "as in thin.h");
+const _: () = assert!(size_of::<Flow>() == 16 + 16 * WAYS_MAX + 4 * TRACKS_MAX, "as in thin.h");
+const _: () =
+    assert!(size_of::<StateEntry>() == 24 && size_of::<TrackEntry>() == 24 * WAYS_MAX + 16, "as in thin.h");
 
 // SAFETY: integers without padding between them; any bytes are a valid value.
 unsafe impl Plain for FlowKey {}
@@ -92,7 +124,7 @@ unsafe impl Plain for Flow {}
 // SAFETY: as above.
 unsafe impl Plain for TrackKey {}
 // SAFETY: as above.
-unsafe impl Plain for Track {}
+unsafe impl Plain for TrackEntry {}
 // SAFETY: as above.
 unsafe impl Plain for CountsEntry {}
 // SAFETY: an integer; any bytes are a valid value.
@@ -123,11 +155,12 @@ impl Flow {
         tracks: 0,
         mtu: 0,
         ways: [WayEntry { ifindex: 0, epoch: 0, source_mac: [0; 6], level: 0, begins: 0 }; WAYS_MAX],
+        described: [DescribedEntry { port: [0; 2], payload_type: 0, is_there: 0 }; TRACKS_MAX],
     };
 
-    /// One with these ways, each at its place; nothing if there is no room for all.
-    pub(super) fn new(places: &[Option<Way>]) -> Option<Self> {
-        if places.len() > WAYS_MAX {
+    /// One with these ways, each at its place, and these described tracks; nothing if there is no room for all.
+    pub(super) fn new(places: &[Option<Way>], described: &[Prioritized]) -> Option<Self> {
+        if places.len() > WAYS_MAX || described.len() > TRACKS_MAX {
             return None;
         }
         let mtu = places.iter().flatten().map(|way| way.mtu).min().unwrap_or(0);
@@ -136,6 +169,10 @@ impl Flow {
             let Some(Way { ifindex, epoch, source_mac, level, begins, mtu: _ }) = *way else { continue };
             let (level, begins) = (level.number(), begins.layer());
             *entry = WayEntry { ifindex, epoch, source_mac, level, begins };
+        }
+        for (entry, Prioritized { port, payload_type }) in flow.described.iter_mut().zip(described) {
+            let (port, payload_type) = (port.to_be_bytes(), *payload_type);
+            *entry = DescribedEntry { port, payload_type, is_there: 1 };
         }
         Some(flow)
     }
@@ -147,7 +184,7 @@ impl TrackKey {
     }
 }
 
-impl Track {
+impl TrackEntry {
     /// How far it is at each place.
     pub(super) fn states(&self) -> Vec<State> {
         let state = |entry: &StateEntry| State {
@@ -159,7 +196,19 @@ impl Track {
                 entry.recent,
             ),
         };
-        self.0.iter().map(state).collect()
+        self.states.iter().map(state).collect()
+    }
+
+    /// If it is described: the payload type of its packets, and how far they were read.
+    pub(super) fn reading(&self) -> Option<(u8, PrioritiesRead)> {
+        let reading = self.reading;
+        let read = PrioritiesRead {
+            newest: (reading.has_begun != 0).then_some((reading.highest, reading.timestamp)),
+            layers: reading.layers.max(1),
+            by_tile_part: reading.by_tile_part != 0,
+            part_end: (reading.has_part_end != 0).then_some(reading.part_end),
+        };
+        (reading.is_there != 0).then_some((reading.payload_type, read))
     }
 }
 

@@ -1,4 +1,5 @@
-//! Levels between routers, in the kernel: packets that say their layer go to each interface as far as they are wanted
+//! Levels between routers, in the kernel: packets that say their layer, by a mark or by the priority that a session
+//! description makes known (RFC 5372), go to each interface as far as they are wanted
 //! there, with the numbers that they have there (`bpf/thin.c`). The same rules in user space: [`outflow_packet::gmc`].
 //!
 //! The filter sits where packets come in, as long as this process is there, and leaves them to the kernel as they came:
@@ -14,10 +15,11 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya_obj::generated::{BPF_F_NO_PREALLOC, bpf_map_type, bpf_prog_type};
-use outflow_packet::gmc::Closed;
+use outflow_packet::gmc::{Closed, Prioritized};
 use outflow_packet::{Level, MaxLayer};
+use outflow_rtp::payload::PrioritiesRead;
 
-use self::layout::{CountsEntry, Flow, FlowKey, Track, TrackKey};
+use self::layout::{CountsEntry, Flow, FlowKey, TrackEntry, TrackKey};
 use crate::bpf;
 use crate::bpf::{Entries, MapShape};
 use crate::error::KernelError;
@@ -75,6 +77,17 @@ pub struct TrackId {
     pub ssrc: u32,
 }
 
+/// How far a track is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Track {
+    /// Which one it is.
+    pub id: TrackId,
+    /// If it is described: the payload type of its packets, and how far they were read.
+    pub reading: Option<(u8, PrioritiesRead)>,
+    /// At each place.
+    pub states: Vec<State>,
+}
+
 /// How far a track is at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
@@ -111,7 +124,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Filter {
     flows: Entries<FlowKey, Flow>,
-    tracks: Entries<TrackKey, Track>,
+    tracks: Entries<TrackKey, TrackEntry>,
     tracks_max: u32,
     counts: Entries<u32, CountsEntry>,
     /// How many places were given.
@@ -144,8 +157,8 @@ impl Filter {
         let array = |name, value_bytes| MapShape { flags: 0, ..MapShape::array(name, value_bytes, 1) };
         let shapes = [
             shape(hash, "flows", size_of::<FlowKey>(), size_of::<Flow>(), flows_max, BPF_F_NO_PREALLOC),
-            shape(lru, "tracks", size_of::<TrackKey>(), size_of::<Track>(), tracks_max, 0),
-            array("blank", size_of::<Track>()),
+            shape(lru, "tracks", size_of::<TrackKey>(), size_of::<TrackEntry>(), tracks_max, 0),
+            array("blank", size_of::<TrackEntry>()),
             MapShape { kind: bpf_map_type::BPF_MAP_TYPE_PERCPU_ARRAY, ..array("packets", PACKET_BYTES) },
             MapShape { entries: 2, ..array("thin_counts", size_of::<CountsEntry>()) },
         ];
@@ -188,9 +201,10 @@ impl Filter {
         }
     }
 
-    /// Sets where packets of a flow go: each way stays at its place. False if there is no room.
-    pub fn set(&self, flow: &FlowId, places: &[Option<Way>]) -> bool {
-        Flow::new(places).is_some_and(|entry| self.flows.set(&flow.into(), &entry).is_ok())
+    /// Sets where packets of a flow go, and which of them say their layer by their priority: each way stays at its
+    /// place. False if there is no room.
+    pub fn set(&self, flow: &FlowId, places: &[Option<Way>], described: &[Prioritized]) -> bool {
+        Flow::new(places, described).is_some_and(|entry| self.flows.set(&flow.into(), &entry).is_ok())
     }
 
     /// User space forwards a flow from now on. False if there is no room for that.
@@ -209,11 +223,15 @@ impl Filter {
         self.flows.remove(&flow.into());
     }
 
-    /// The tracks of a flow, and how far they are at each place.
-    pub fn tracks(&self, flow: &FlowId) -> Vec<(TrackId, Vec<State>)> {
+    /// The tracks of a flow, and how far they are.
+    pub fn tracks(&self, flow: &FlowId) -> Vec<Track> {
         let flow = FlowKey::from(flow);
         let keys = self.tracks.keys(self.tracks_max).into_iter().filter(|key| key.flow == flow);
-        keys.filter_map(|key| Some((key.id(), self.tracks.get(&key)?.states()))).collect()
+        let track = |key: TrackKey| {
+            let entry = self.tracks.get(&key)?;
+            Some(Track { id: key.id(), reading: entry.reading(), states: entry.states() })
+        };
+        keys.filter_map(track).collect()
     }
 
     /// What was done with packets of a version of IP.

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use outflow_kernel::limits::WAYS_MAX;
-use outflow_kernel::thin::{Counts, Filter, FlowId, Seat, Version, Way};
-use outflow_packet::gmc::Ways;
+use outflow_kernel::thin::{Counts, Filter, FlowId, Seat, Track, TrackId, Version, Way};
+use outflow_packet::gmc::{Prioritized, Ways};
 use outflow_packet::{Level, MaxLayer};
 use outflow_routing::forwarding::Pair;
 use outflow_routing::membership::Family;
@@ -72,7 +72,7 @@ impl Filtered {
     pub(super) fn set(
         &mut self,
         (pair, parent): (Pair, u32),
-        wanted: &[Wanted],
+        (wanted, described): (&[Wanted], &[Prioritized]),
         ethernet: impl Fn(u32) -> Option<Ethernet>,
     ) -> io::Result<Option<Places>> {
         let id = flow_id(pair, parent);
@@ -80,7 +80,7 @@ impl Filtered {
         if !wanted.is_empty() && wanted.len() <= WAYS_MAX && !self.filter.is_given(&id) {
             places.settle(|| self.filter.next_epoch(), wanted);
             let told = places.told(wanted, ethernet);
-            if told.is_some_and(|told| self.filter.set(&id, &told)) {
+            if told.is_some_and(|told| self.filter.set(&id, &told, described)) {
                 return Ok(Some(places.clone()));
             }
         }
@@ -109,8 +109,8 @@ impl Drop for Filtered {
 /// User space goes on with a flow where the kernel was.
 pub(super) fn take_over(filter: &Filter, id: &FlowId, places: &Places, ways: &mut Ways) {
     filter.give(id);
-    for (track, states) in filter.tracks(id) {
-        ways.resume((track.port, track.ssrc), |to| {
+    for Track { id: TrackId { port, ssrc }, reading, states } in filter.tracks(id) {
+        ways.resume((port, ssrc), reading, |to| {
             let (at, epoch) = places.at(to)?;
             let state = states.get(at).filter(|state| state.epoch == epoch)?;
             Some((state.max_layer, state.closed))

@@ -211,12 +211,13 @@ impl Forwarder {
         let Some(from) = self.parents.get(&parent).filter(|from| from.seat.is_some()) else {
             return Ok(None);
         };
-        let is_fit = outputs.whole.is_empty() && described.is_empty();
+        let prioritized = described.prioritized().filter(|_| outputs.whole.is_empty());
         let wanted = |(to, level): &(u32, _)| (*to, packets_level(*level), had_all.contains(to));
-        let wanted = outputs.thinned.iter().filter(|_| is_fit).map(wanted).collect::<Vec<_>>();
+        let wanted = outputs.thinned.iter().filter(|_| prioritized.is_some()).map(wanted).collect::<Vec<_>>();
+        let wanted = (&*wanted, prioritized.as_deref().unwrap_or_default());
         let ethernet = |to| from.tap.ethernet(to);
         match &mut self.filtered {
-            Ok(filtered) => filtered.set((pair, parent), &wanted, ethernet),
+            Ok(filtered) => filtered.set((pair, parent), wanted, ethernet),
             Err(_) => Ok(None),
         }
     }

@@ -11,6 +11,7 @@ use outflow_routing::membership::Family;
 use outflow_routing::membership::packet::checksum;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::described::{JPEG_2000, describe, jpeg2000};
 use crate::hosts::{GROUP, PORT, SOURCE};
 use crate::mld;
 use crate::net::{Namespace, lacks_filter};
@@ -38,14 +39,19 @@ impl Chance {
     }
 }
 
-/// A packet of RTP, or what looks like one: of a track whose numbers are lost, late and doubled.
-fn rtp(chance: &mut Chance, sequence: u16) -> Vec<u8> {
-    let sequence = match chance.of(20) {
+/// The number of a packet of a track, whose numbers are lost, late and doubled.
+fn number(chance: &mut Chance, sequence: u16) -> u16 {
+    match chance.of(20) {
         0 => sequence.wrapping_sub(chance.of(90) as u16),
         1 => sequence.wrapping_add(chance.of(90) as u16),
         2 if chance.is(20) => chance.of(65_536) as u16,
         _ => sequence,
-    };
+    }
+}
+
+/// A packet of RTP, or what looks like one.
+fn rtp(chance: &mut Chance, sequence: u16) -> Vec<u8> {
+    let sequence = number(chance, sequence);
     let (marker, ssrc) = (chance.of(2) << 7, chance.of(3));
     let mut packet = vec![0x90 | (chance.of(8) / 7 * 0x20) as u8, (96 | marker) as u8];
     packet.extend(sequence.to_be_bytes());
@@ -77,6 +83,57 @@ fn rtp(chance: &mut Chance, sequence: u16) -> Vec<u8> {
     packet
 }
 
+/// A packet of JPEG 2000 in frames of eight packets: its RTP header is a plain one, or not.
+fn prioritized(chance: &mut Chance, sequence: u16, is_plain: bool) -> Vec<u8> {
+    let frame = u32::from(sequence / 8 + if chance.is(10) { chance.of(9) as u16 } else { 0 });
+    let sequence = number(chance, sequence);
+    let (marker, ssrc) = (u32::from(chance.is(8)) << 7, 10 + chance.of(2));
+    let payload_type = if chance.is(30) { JPEG_2000 + 1 } else { JPEG_2000 };
+    let mut packet = vec![if is_plain { 0x80 } else { 0x90 }, payload_type | marker as u8];
+    packet.extend(sequence.to_be_bytes());
+    packet.extend((frame * 3000).to_be_bytes());
+    packet.extend(ssrc.to_be_bytes());
+    packet.extend(if is_plain { &[][..] } else { &[0xbe, 0xde, 0, 1, 0x10, 7, 0, 0] });
+    let priority = if chance.is(20) { 255 } else { chance.of(6) };
+    let offset = 64 * chance.of(4);
+    packet.extend([0, priority as u8, 0, 0, 0, 0, 0, offset as u8]);
+    match chance.of(4) {
+        _ if offset == 0 && !chance.is(8) => packet.extend(main_header(chance)),
+        0..=2 => {
+            // A tile-part of the layer, most often.
+            let layer = if chance.is(4) { chance.of(5) } else { priority.saturating_sub(1) };
+            packet.extend([0xff, 0x90, 0, 10, 0, 0, 0, 0, 0, 64 + 64 * chance.of(2) as u8, layer as u8, 5]);
+            packet.extend([0x55; 52]);
+        }
+        _ => packet.extend([0x55; 64]),
+    }
+    if chance.is(20) {
+        packet.truncate(12 + chance.of(70) as usize);
+    }
+    if chance.is(30) && packet.len() > 24 {
+        // Not the priority: it would be that of more layers than there are from then on.
+        let at = 14 + chance.of(10) as usize;
+        packet[at] = chance.of(256) as u8;
+    }
+    packet
+}
+
+/// The begin of a codestream of five layers, mostly, of one tile or of two (ITU-T T.800, A.4 to A.6).
+fn main_header(chance: &mut Chance) -> Vec<u8> {
+    let mut header = vec![0xff, 0x4f, 0xff, 0x51, 0, 41, 0, 0];
+    let width = if chance.is(8) { 32 } else { 64 };
+    for number in [64, 64, 0, 0, width, 64, 0, 0_u32] {
+        header.extend(number.to_be_bytes());
+    }
+    header.extend([0, 1, 7, 1, 1]);
+    for _ in 0..chance.of(3) {
+        header.extend([0xff, 0x64, 0, 6, 0, 1, b'h', b'i']);
+    }
+    let layers = if chance.is(8) { chance.of(5) } else { 5 };
+    header.extend([0xff, 0x52, 0, 12, 0, 0, 0, layers as u8, 0, 5, 4, 4, 0, 0]);
+    header
+}
+
 fn put(packet: &mut [u8], at: usize, word: u16) {
     packet[at..at + 2].copy_from_slice(&word.to_be_bytes());
 }
@@ -88,6 +145,8 @@ enum Kind {
     WithOptions,
     /// It has to be cut for the second host, or does not come there.
     Long,
+    /// Of a track that says its layer by its priority, which stands somewhere else.
+    Extended,
 }
 
 /// Bytes of a packet on the second link: for IPv6, no link may take less (RFC 8200, section 5).
@@ -108,7 +167,11 @@ const fn ethertype(family: Family) -> u16 {
 
 /// A packet to the group, most often with a datagram that is whole, and what a link may add behind it.
 fn packet(family: Family, chance: &mut Chance, sequence: u16, kind: Kind) -> Vec<u8> {
-    let mut payload = rtp(chance, sequence);
+    let mut payload = match kind {
+        Kind::Extended => prioritized(chance, sequence, false),
+        Kind::Usual if chance.is(2) => prioritized(chance, sequence, true),
+        _ => rtp(chance, sequence),
+    };
     if kind == Kind::Long {
         let longer = if family == Family::V4 { 800 } else { 170 };
         payload.resize(mtu(family) + chance.of(longer) as usize, 5);
@@ -236,6 +299,7 @@ impl Raw {
 /// What comes to both hosts in each phase, by one way of thinning.
 fn outcome(family: Family, (thins, first): (Thins, Kind)) -> Vec<Vec<Vec<u8>>> {
     let fork = Fork::new(family, thins);
+    describe(&fork.relay, fork.group(), jpeg2000());
     fork.narrow(mtu(family));
     let _members = fork.members(&fork.sender());
     let raw = Raw::open(&fork, &fork.source, Type::RAW);
@@ -255,7 +319,9 @@ fn outcome(family: Family, (thins, first): (Thins, Kind)) -> Vec<Vec<Vec<u8>>> {
         }
         let kind = match number {
             HANDED_OVER_FROM => first,
-            HANDED_OVER_FROM.. if chance.is(50) => [Kind::WithOptions, Kind::Long][chance.of(2) as usize],
+            HANDED_OVER_FROM.. if chance.is(50) => {
+                [Kind::WithOptions, Kind::Long, Kind::Extended][chance.of(3) as usize]
+            }
             _ => Kind::Usual,
         };
         raw.send(&device, &packet(family, &mut chance, 65_000_u16.wrapping_add(number as u16), kind));
@@ -287,7 +353,7 @@ fn the_kernel_and_user_space_send_the_same_bytes() {
         return;
     }
     // Whichever it is that the filter leaves to user space first.
-    for first in [Kind::Long, Kind::WithOptions] {
+    for first in [Kind::Long, Kind::WithOptions, Kind::Extended] {
         alike(&[Thins::Kernel, Thins::User].map(|thins| outcome(Family::V4, (thins, first))));
     }
 }

@@ -1,6 +1,6 @@
 //! Packets that say nothing to routers, but are described to them: forwarded where their layer is wanted.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use outflow_media::{Codec, Track};
@@ -11,11 +11,13 @@ use outflow_rtp::{PlainHeader, RtpHeader};
 
 use crate::dvmrp::{Ends, Line};
 use crate::hosts::{GROUP, PORT, sent_until_received};
-use crate::net::is_skipped;
+use crate::net::{is_skipped, lacks_filter};
 use crate::relay::{Relay, Thins};
 use crate::thinned::{Fork, LAYERS, come_that_say, is_without_gap, level};
 
 const PAYLOAD_TYPE: u8 = 98;
+/// The payload type of [`jpeg2000`].
+pub(crate) const JPEG_2000: u8 = 97;
 
 /// A source of VP9, each of whose pictures is one packet: three temporal layers, by a group of four pictures.
 struct Plain<'a> {
@@ -87,10 +89,19 @@ fn comes(at: &UdpSocket, wanted: &[u8], before: &mut Vec<u16>) {
     assert!(is_without_gap(before), "{before:?}");
 }
 
+fn vp9() -> Track {
+    Track { codec: Codec::Vp9, payload_type: PAYLOAD_TYPE, ..Track::h264() }
+}
+
+/// A track whose packets say their layer by their priority.
+pub(crate) fn jpeg2000() -> Track {
+    Track { codec: Codec::Jpeg2000, payload_type: JPEG_2000, ..Track::h264() }
+}
+
 /// Tells a router what goes to a group.
-fn describe(relay: &Relay, group: IpAddr) {
+pub(crate) fn describe(relay: &Relay, group: IpAddr, track: Track) {
     let mut described = Described::default();
-    described.add(PORT, Track { codec: Codec::Vp9, payload_type: PAYLOAD_TYPE, ..Track::h264() });
+    described.add(PORT, track);
     let told = relay.multicast.set_described([(group, described.into())].into());
     relay.runtime.block_on(told).expect("it runs");
 }
@@ -112,7 +123,7 @@ fn of_a_described_source_of_ipv6_each_host_gets_the_layers_that_it_wants() {
 fn each_host_gets_the_layers_that_it_wants(family: Family) {
     const GROUPS: usize = 20;
     let fork = Fork::new(family, Thins::Kernel);
-    describe(&fork.relay, fork.group());
+    describe(&fork.relay, fork.group(), vp9());
     let from = fork.sender();
     let [at_a, at_b] = fork.members(&from);
     fork.say(0, 3);
@@ -141,22 +152,14 @@ fn over_three_routers_each_link_carries_of_a_described_source_what_is_wanted_beh
     const GROUPS: usize = 25;
     let line = Line::new();
     let relays = line.start();
-    relays.iter().for_each(|relay| describe(relay, GROUP.into()));
+    relays.iter().for_each(|relay| describe(relay, GROUP.into(), vp9()));
     let ends = Ends::new(&line.source);
     let socket = line.member();
     sent_until_received(&ends.from, &socket);
     let mut plain = Plain { from: &ends.from, to: (GROUP, PORT).into(), next: 1 };
     let mut numbers = Vec::new();
     for (number, expected) in [(3, vec![0]), (2, vec![0, 1]), (1, LAYERS.to_vec()), (3, vec![0])] {
-        let host = Ipv4Addr::new(10, 4, 0, 2);
-        let said = relays[2].multicast.say_level(host.into(), GROUP.into(), level(number));
-        relays[2].runtime.block_on(said).expect("a member");
-        for (relay, device) in relays.iter().zip(["ab", "bc", "lan"]) {
-            relay.wait_until("by its level", |snapshot| {
-                let mut flows = snapshot.flows.iter().filter(|flow| flow.group == GROUP);
-                flows.any(|flow| flow.thinned == [(device.into(), level(number))])
-            });
-        }
+        Line::wants(&relays, level(number));
         let packets = || relays.each_ref().map(|relay| relay.snapshot().counts.user.packets);
         let before = packets();
         plain.send(GROUPS);
@@ -165,4 +168,39 @@ fn over_three_routers_each_link_carries_of_a_described_source_what_is_wanted_beh
         let wanted = (expected.len() * GROUPS) as u64;
         assert_eq!(came, [100, wanted, wanted], "what came in at each router, level {number}");
     }
+}
+
+#[test]
+fn of_packets_that_say_their_layer_by_their_priority_the_kernel_leaves_out_what_is_not_wanted() {
+    let test = "of_packets_that_say_their_layer_by_their_priority_the_kernel_leaves_out_what_is_not_wanted";
+    if lacks_filter(test) {
+        return;
+    }
+    const FRAMES: u16 = 20;
+    let fork = Fork::new(Family::V4, Thins::Kernel);
+    describe(&fork.relay, fork.group(), jpeg2000());
+    let from = fork.sender();
+    let [at_a, at_b] = fork.members(&from);
+    fork.say(0, 3);
+    fork.say(1, 2);
+    let priority = |packet: &[u8]| Some(RtpHeader::new_checked(packet).ok()?.payload()[1] - 1);
+    for number in 0..FRAMES * 3 {
+        let (payload_type, timestamp) = (JPEG_2000, u32::from(number / 3) * 3000);
+        let marker = number % 3 == 2;
+        let header = PlainHeader { marker, payload_type, sequence: number, timestamp, ssrc: 7 };
+        let payload = [0, 1 + number as u8 % 3, 0, 0, 0, 0, 0, 100 + number as u8 % 3, 0x55];
+        let packet = [&header.emit()[..], &payload].concat();
+        from.send_to(&packet, (fork.group(), PORT)).expect("a way out");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // Until packets of the third layer have come, there seem to be fewer.
+    for (at, layers) in [(&at_a, 1), (&at_b, 2)] {
+        let (numbers, came) = come_that_say(priority, at, usize::from(FRAMES) * layers);
+        let wanted = (0..layers as u8).collect::<Vec<_>>().repeat(usize::from(FRAMES) - 1);
+        assert_eq!(came.get(came.len() - wanted.len()..), Some(&*wanted), "{came:?}");
+        assert!(is_without_gap(&numbers), "{numbers:?}");
+    }
+    let counts = fork.counts();
+    assert!(counts.filter.thinned > 50 && counts.filter.handed_over == 0, "{counts:?}");
+    assert_eq!(counts.user.packets, 0, "{counts:?}");
 }

@@ -1,7 +1,7 @@
 //! Tracks of plain sources: their packets say what they are by their format, which a session description tells.
 
 use outflow_media::Track;
-use outflow_rtp::payload::RtpReader;
+use outflow_rtp::payload::{PrioritiesRead, RtpReader, has_priorities};
 
 use super::mark::Mark;
 use super::opened::Opened;
@@ -20,9 +20,11 @@ impl Described {
         }
     }
 
-    /// Whether it tells of no track.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Its tracks, if the packets of all say their layer by their priority, at a fixed place.
+    pub fn prioritized(&self) -> Option<Vec<Prioritized>> {
+        let prioritized =
+            |(port, track): &(u16, Track)| Prioritized { port: *port, payload_type: track.payload_type };
+        self.0.iter().map(|one| has_priorities(&one.1).then(|| prioritized(one))).collect()
     }
 
     /// What reads the packets of this payload type that go to a port.
@@ -34,6 +36,15 @@ impl Described {
     }
 }
 
+/// Packets that say their layer by their priority (RFC 5372, section 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prioritized {
+    /// The port that they go to.
+    pub port: u16,
+    /// Their payload type.
+    pub payload_type: u8,
+}
+
 /// Reads the packets of a track.
 #[derive(Debug)]
 pub(super) struct Reader {
@@ -43,6 +54,11 @@ pub(super) struct Reader {
 }
 
 impl Reader {
+    /// Goes on with packets of this payload type, which say their layer by their priority.
+    pub(super) fn resume(payload_type: u8, read: PrioritiesRead) -> Self {
+        Reader { payload_type, reader: RtpReader::resume(read), opened: Opened::default() }
+    }
+
     /// What a packet would say of itself: nothing if it is of another payload type, or broken.
     pub(super) fn read(&mut self, packet: &[u8]) -> Option<Mark> {
         packet.get(1).filter(|byte| *byte & 0x7f == self.payload_type)?;

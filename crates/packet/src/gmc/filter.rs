@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use outflow_rtp::payload::PrioritiesRead;
 use outflow_rtp::{HEADER, is_rtcp};
 
 use super::closed::Closed;
@@ -125,15 +126,21 @@ impl Ways {
     }
 
     /// A track, by its port and its source, is this far on each way, as another filter says that had it up to now; on
-    /// others it begins.
-    pub fn resume(&mut self, id: (u16, u32), state: impl Fn(u32) -> Option<(MaxLayer, Closed)>) {
+    /// others it begins. If it is described, its packets of a payload type were read this far.
+    pub fn resume(
+        &mut self,
+        id: (u16, u32),
+        reading: Option<(u8, PrioritiesRead)>,
+        state: impl Fn(u32) -> Option<(MaxLayer, Closed)>,
+    ) {
         self.tracks.retain(|track| track.id != id);
         let resumed = |way: &Way| match state(way.to) {
             Some((max_layer, closed)) => State { max_layer, closed },
             None => State::begin(way),
         };
         let states = self.ways.iter().map(resumed).collect();
-        self.add(Track { id, reader: None, states });
+        let reader = reading.map(|(payload_type, read)| Box::new(Reader::resume(payload_type, read)));
+        self.add(Track { id, reader, states });
     }
 
     /// Says to which ways a packet goes that is sent to this port, and what changes in it there: nothing if it says no

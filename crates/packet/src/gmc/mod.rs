@@ -17,7 +17,7 @@ mod tally;
 mod tests;
 
 pub use closed::Closed;
-pub use described::Described;
+pub use described::{Described, Prioritized};
 pub use filter::{Sent, Ways};
 pub use mark::Mark;
 pub use marks::Marks;

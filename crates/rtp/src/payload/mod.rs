@@ -16,7 +16,7 @@ pub mod vp8;
 pub mod vp9;
 
 pub use parameter_sets::parameter_sets;
-pub use reader::RtpReader;
+pub use reader::{PrioritiesRead, RtpReader, has_priorities};
 pub use split::Splitter;
 
 use outflow_media::Malformed;

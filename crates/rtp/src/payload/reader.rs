@@ -6,6 +6,7 @@ use outflow_media::codec::{Unit, h264 as h264_codec, h265 as h265_codec};
 use outflow_media::format::{Codec, ExtensionKind, Track};
 use outflow_media::frames::{Frame, Frames};
 use outflow_media::{Content, Kind, Malformed, Needs, Tag};
+pub use quality::PrioritiesRead;
 use quality::Quality;
 
 use super::layered::{Av1, Layered, Marked, PacketFrame, Vp8, Vp9};
@@ -60,6 +61,11 @@ impl Payload {
     }
 }
 
+/// Whether packets of a track say their layer by their priority, at a fixed place (RFC 5372, section 3).
+pub fn has_priorities(track: &Track) -> bool {
+    Payload::of(track) == Payload::Jpeg2000 && quality::has_layers(&track.fmtp)
+}
+
 /// A frame as far as its packets went.
 #[derive(Debug, Clone, Copy)]
 struct Known {
@@ -100,6 +106,23 @@ impl RtpReader {
             layered: layered(track).map(Box::new),
             highest: None,
             timestamp: None,
+            ended: false,
+            remembered: [None; REMEMBERED_FRAMES],
+        }
+    }
+
+    /// Goes on with a track of JPEG 2000 that was read this far. Its frames are numbered from the beginning.
+    pub fn resume(read: PrioritiesRead) -> Self {
+        let (highest, timestamp) = read.newest.unzip();
+        RtpReader {
+            track: 0,
+            payload: Payload::Jpeg2000,
+            content: Content::Opaque,
+            frames: Frames::new(),
+            quality: Quality::resume(&read),
+            layered: None,
+            highest,
+            timestamp,
             ended: false,
             remembered: [None; REMEMBERED_FRAMES],
         }

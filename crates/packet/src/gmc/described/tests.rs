@@ -301,6 +301,15 @@ fn packets_of_jpeg_2000_go_by_their_priorities() {
 }
 
 #[test]
+fn priorities_are_at_a_fixed_place_in_tracks_that_say_their_layer_by_them() {
+    let by_layer = described("jpeg2000", "a=fmtp:96 pt=layer").prioritized();
+    assert_eq!(by_layer, Some(vec![Prioritized { port: PORT, payload_type: PAYLOAD_TYPE }]));
+    assert_eq!(described("jpeg2000", "a=fmtp:96 pt=resolution").prioritized(), None);
+    assert_eq!(described("VP9", "").prioritized(), None);
+    assert_eq!(Described::default().prioritized(), Some(Vec::new()));
+}
+
+#[test]
 fn priorities_that_are_no_layers_leave_nothing_out() {
     let bodies = (0..2).flat_map(|picture| jpeg2000(picture, 5)).collect::<Vec<_>>();
     let all = (0..bodies.len()).collect::<Vec<_>>();

@@ -25,12 +25,31 @@ impl TilePart {
     }
 }
 
+/// Whether the priorities of a track with these parameters are an order of layers: said so, or of an order that is not
+/// told.
+pub(super) fn has_layers(fmtp: &str) -> bool {
+    parameter(fmtp, "pt").is_none_or(|pt| Priorities::of(pt) == Priorities::Layer)
+}
+
+/// How far a track was read whose priorities are an order of layers, by what is no [`RtpReader`](super::RtpReader).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrioritiesRead {
+    /// The highest sequence number, and its timestamp.
+    pub newest: Option<(u16, u32)>,
+    /// Layers, as far as is known: 1 at least.
+    pub layers: u8,
+    /// Each layer is one tile-part, as far as the main header tells.
+    pub by_tile_part: bool,
+    /// Where the tile-part ends in the codestream whose packets came last.
+    pub part_end: Option<u32>,
+}
+
 /// Tells of which quality layer each packet of a track is.
 ///
 /// The packets of one frame are of different layers. All of a codec without such packets are of layer 0.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quality {
-    /// Priorities are an order of layers: said so, or of an order that is not told.
+    /// See [`has_layers`].
     by_layer: bool,
     layer: u8,
     layers: u8,
@@ -45,8 +64,14 @@ pub(super) struct Quality {
 impl Quality {
     /// Before the first packet of a track with these parameters.
     pub(super) fn of(fmtp: &str) -> Self {
-        let by_layer = parameter(fmtp, "pt").is_none_or(|pt| Priorities::of(pt) == Priorities::Layer);
+        let by_layer = has_layers(fmtp);
         Quality { by_layer, layer: 0, layers: 1, by_tile_part: false, part_end: None, ends: false }
+    }
+
+    /// Behind what was read.
+    pub(super) const fn resume(read: &PrioritiesRead) -> Self {
+        let PrioritiesRead { layers, by_tile_part, part_end, .. } = *read;
+        Quality { by_layer: true, layer: 0, layers, by_tile_part, part_end, ends: false }
     }
 
     /// Reads the payload of the next packet.

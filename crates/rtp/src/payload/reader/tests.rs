@@ -208,6 +208,24 @@ fn a_main_header_of_jpeg2000_tells_the_layers_to_come() {
 }
 
 #[test]
+fn a_track_of_jpeg2000_is_read_on_from_where_another_has_read_it() {
+    // A tile-part of 24 bytes begins at byte 100: the third of its five layers.
+    let part = [0xff, 0x90, 0, 10, 0, 0, 0, 0, 0, 24, 2, 5];
+    let at = u32::from(5_u8) * 3000;
+    let newest = |sequence| Some((sequence, at));
+    let read = PrioritiesRead { newest: newest(7), layers: 5, by_tile_part: true, part_end: None };
+    let mut sender = Sender { reader: RtpReader::resume(read), sequence: 8 };
+    let tag = sender.send(at, false, &jpeg2000(3, 100, &part));
+    assert_eq!((tag.layer, tag.layers, tag.first, tag.ends), (2, 5, false, None));
+    let read = PrioritiesRead { newest: newest(8), part_end: Some(124), ..read };
+    let mut sender = Sender { reader: RtpReader::resume(read), sequence: 9 };
+    let tag = sender.send(at, false, &jpeg2000(3, 112, &[7; 12]));
+    assert_eq!((tag.layer, tag.first, tag.ends), (2, false, Some(2)));
+    assert!(sender.send(at + 3000, false, &jpeg2000(1, 90, &[7; 12])).first);
+    assert!(has_priorities(&track(Codec::Jpeg2000)) && !has_priorities(&track(Codec::Vp9)));
+}
+
+#[test]
 fn mpeg_video_takes_the_kind_from_every_packet() {
     let mut sender = Sender::new(&track(Codec::MpegVideo));
     let head = [0, 0, 0x21, 0, 0, 0, 1, 0xb3, 9, 0, 0, 1, 0xb8, 0, 8, 0, 0x40, 0, 0, 1, 0, 0, 8, 0];
