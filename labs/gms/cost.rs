@@ -35,11 +35,17 @@ const IDLE: Duration = Duration::from_millis(900);
 enum By {
     Kernel,
     Filter,
+    /// The filter, of a plain source of JPEG 2000 that is described.
+    Priority,
     User,
 }
 
-const ALL: [(By, &str); 3] =
-    [(By::Kernel, "kernel_ns"), (By::Filter, "kernel_filter_ns"), (By::User, "user_ns")];
+const ALL: [(By, &str); 4] = [
+    (By::Kernel, "kernel_ns"),
+    (By::Filter, "kernel_filter_ns"),
+    (By::Priority, "kernel_priority_ns"),
+    (By::User, "user_ns"),
+];
 
 /// A source, a router and a host.
 struct Scene<'p> {
@@ -48,7 +54,15 @@ struct Scene<'p> {
     from: UdpSocket,
     group: IpAddr,
     _member: UdpSocket,
+    by: By,
     sequence: u16,
+}
+
+/// A session description of the source.
+fn described(group: IpAddr) -> String {
+    let (family, ttl) = if group.is_ipv4() { ("IP4", "/8") } else { ("IP6", "") };
+    let video = format!("m=video {PORT} RTP/AVP 96\na=rtpmap:96 jpeg2000/90000\na=fmtp:96 pt=layer\n");
+    format!("v=0\ns=plain\nc=IN {family} {group}{ttl}\n{video}")
 }
 
 /// Nanoseconds by each, by its name.
@@ -74,17 +88,23 @@ impl<'p> Scene<'p> {
     fn open(paths: &'p Paths, family: Family, by: By) -> Result<Self> {
         paths.relay_receives_on(RELAY_CPU)?;
         paths.players_receive_on(OTHER_CPU)?;
-        let filter = if by == By::User { "user" } else { "auto" };
-        let settings = format!("[multicast]\ninterfaces = [\"in0\", \"out0\"]\nfilter = \"{filter}\"\n");
-        let router = Relay::start_on(&paths.relay, &format!("{}{settings}", listen()), Some(RELAY_CPU))?;
         let [group, _] = groups(family);
+        let description = tempfile::NamedTempFile::new()?;
+        std::fs::write(&description, described(group))?;
+        let more = match by {
+            By::User => "filter = \"user\"\n".to_owned(),
+            By::Priority => format!("described = [\"{}\"]\n", description.path().display()),
+            By::Kernel | By::Filter => String::new(),
+        };
+        let settings = format!("[multicast]\ninterfaces = [\"in0\", \"out0\"]\n{more}");
+        let router = Relay::start_on(&paths.relay, &format!("{}{settings}", listen()), Some(RELAY_CPU))?;
         let (own, source) = match family {
             Family::V4 => (IpAddr::from(PLAYER), IpAddr::from(SOURCE)),
             Family::V6 => (PLAYER_V6.into(), SOURCE_V6.into()),
         };
         let member = paths.players.run(|| join(group, own, "eth0"))?;
         let from = paths.source.run(|| sender(source, "eth0"))?;
-        let mut scene = Scene { paths, router, from, group, _member: member, sequence: 0 };
+        let mut scene = Scene { paths, router, from, group, _member: member, by, sequence: 0 };
         wait_for("the router forwards", || {
             scene.send(0)?;
             Ok(scene.flow()?["by_kernel"] == json!(["out0"]))
@@ -108,12 +128,16 @@ impl<'p> Scene<'p> {
     }
 
     fn send(&mut self, layer: u8) -> Result<()> {
-        let header =
-            PlainHeader { marker: true, payload_type: 96, sequence: self.sequence, timestamp: 0, ssrc: 1 };
+        let (sequence, timestamp) = (self.sequence, u32::from(self.sequence) * 90);
+        let header = PlainHeader { marker: true, payload_type: 96, sequence, timestamp, ssrc: 1 }.emit();
         let (opens, opens_all) = (layer == 0, layer == 0);
         let mark =
             Mark { layer, layers: 3, grown: 0, first: true, opens, adds: false, opens_all, ends: None };
-        let packet = mark.write(&header.emit(), &[7; PAYLOAD]).context("it has a place")?;
+        let packet = match self.by {
+            // Behind the main header of a frame (RFC 5371, section 4.1).
+            By::Priority => [&header[..], &[0, layer + 1, 0, 0, 0, 0, 0, 99], &[7; PAYLOAD]].concat(),
+            _ => mark.write(&header, &[7; PAYLOAD]).context("it has a place")?,
+        };
         self.from.send_to(&packet, (self.group, PORT))?;
         self.sequence = self.sequence.wrapping_add(1);
         Ok(())

@@ -17,8 +17,10 @@
 //! queries; then the router holds for 2 s).
 //!
 //! **Cost.** Core time of a router, softirqs included, a packet that it forwards to one host: by the kernel's multicast
-//! routing (`kernel_ns`), by the filter in the kernel (`kernel_filter_ns`), and by user space (`user_ns`). In the latter
-//! two, each packet has another sequence number behind the router. Rounds of all three, one after the other; medians.
+//! routing (`kernel_ns`), by the filter in the kernel (`kernel_filter_ns`; `kernel_priority_ns` of a source that says
+//! nothing to routers, whose packets are described to be JPEG 2000 with layers by priority), and by user space
+//! (`user_ns`). In all but the first, each packet has another sequence number behind the router. Rounds of all, one after
+//! the other; medians.
 
 mod cost;
 mod judge;

@@ -3,9 +3,10 @@
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixDatagram;
 
 use outflow_media::group_mac;
 
@@ -51,7 +52,7 @@ impl Tap {
         let [a, b, c, d, e, f, ..] = unsafe { request.ifr_ifru.ifru_hwaddr }.sa_data.map(|byte| byte as u8);
         request.ifr_ifru.ifru_flags = (libc::IFF_NOARP | libc::IFF_MULTICAST) as libc::c_short;
         // Requests about devices go to a socket, of any kind.
-        configure(&UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?, libc::SIOCSIFFLAGS, &mut request)?;
+        configure(&UnixDatagram::unbound()?, libc::SIOCSIFFLAGS, &mut request)?;
         Ok(Tap { file, name, ifindex, address: [a, b, c, d, e, f] })
     }
 
