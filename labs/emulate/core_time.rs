@@ -1,4 +1,4 @@
-//! Core time a packet: of the emulator, and of the kernel that forwards.
+//! Core time a packet: of the emulator, and of the kernel that forwards; and how many the emulator sustains.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -19,6 +19,9 @@ const PAYLOAD: usize = 1200;
 const PACKETS: u64 = 40_000;
 const BURST: u64 = 32;
 const APART: Duration = Duration::from_micros(1000);
+
+/// Packets that wait in the emulator's device, at most.
+const DEVICE_QUEUE: u64 = 10_000;
 
 /// For packets that are still on their way.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -52,6 +55,19 @@ pub(crate) fn measure(rounds: usize) -> Result<(f64, f64)> {
         forwarded.push(kernel);
     }
     Ok((quantile(&emulated, 0.5), quantile(&forwarded, 0.5)))
+}
+
+/// Packets a second that go through the emulator on its core, when more are sent than that.
+pub(crate) fn sustained(rounds: usize, lasts: Duration) -> Result<f64> {
+    let mut counts = Vec::new();
+    for round in 1..=rounds {
+        let through = Behind::new("0 ms")?.flood(lasts, &[7; PAYLOAD])?;
+        // What waited in the device in the end has come after that time.
+        let count = through.saturating_sub(DEVICE_QUEUE) as f64 / lasts.as_secs_f64();
+        progress(format!("round {round} of {rounds}: {count:.0} packets a second"));
+        counts.push(count);
+    }
+    Ok(quantile(&counts, 0.5))
 }
 
 /// Nanoseconds that the core spends on a round.

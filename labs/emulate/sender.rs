@@ -79,14 +79,27 @@ impl Behind {
         Ok((sent, self.came()?))
     }
 
-    /// What has come, once there is silence.
-    pub(crate) fn came(&mut self) -> Result<Vec<Came>> {
+    /// Sends as much as this core can: how many packets went through the emulator.
+    pub(crate) fn flood(mut self, lasts: Duration, payload: &[u8]) -> Result<u64> {
+        let start = Instant::now();
+        while start.elapsed() < lasts {
+            self.socket.send(payload)?;
+        }
+        self.report()?["arrived"].as_u64().context("it counts packets")
+    }
+
+    /// What the emulator says in the end.
+    fn report(&mut self) -> Result<serde_json::Value> {
         let status = self.emulator.wait(PATIENCE)?;
         ensure!(status.success(), "outflow emulate: {}", self.emulator.account());
-        // What the device had no room for was not emulated.
         let report = self.emulator.stderr();
-        let report: serde_json::Value =
-            serde_json::from_str(report.lines().last().context("it reports nothing")?)?;
+        Ok(serde_json::from_str(report.lines().last().context("it reports nothing")?)?)
+    }
+
+    /// What has come, once there is silence.
+    pub(crate) fn came(&mut self) -> Result<Vec<Came>> {
+        let report = self.report()?;
+        // What the device had no room for was not emulated.
         ensure!(report["full"] == 0 && report["refused"] == 0, "packets were not emulated: {report}");
         let came = receiver::read(&self.file)?;
         ensure!(came.len() > 10, "{} packets came: {report}", came.len());
