@@ -15,7 +15,7 @@ const HEADER_BYTES: usize = 14;
 
 /// A device of Ethernet whose frames are written and read by this process: those that are sent through it are read,
 /// those that are written come in by it. It has no offloads: packets are whole, with checksums. It asks for no
-/// addresses of its neighbours (IFF_NOARP): all that it sends to one address goes to its own.
+/// addresses of its neighbours (IFF_NOARP): frames for any of them have its own.
 #[derive(Debug)]
 pub struct Tap {
     file: File,

@@ -20,11 +20,13 @@ impl Described {
         }
     }
 
-    /// Its tracks, if the packets of all say their layer by their priority, at a fixed place.
+    /// Its tracks of video, if the packets of all say their layer by their priority, at a fixed place. Sound has none.
     pub fn prioritized(&self) -> Option<Vec<Prioritized>> {
-        let prioritized =
-            |(port, track): &(u16, Track)| Prioritized { port: *port, payload_type: track.payload_type };
-        self.0.iter().map(|one| has_priorities(&one.1).then(|| prioritized(one))).collect()
+        let video = self.0.iter().filter(|(_, track)| track.codec.is_video());
+        let prioritized = |(port, track): &(u16, Track)| {
+            has_priorities(track).then_some(Prioritized { port: *port, payload_type: track.payload_type })
+        };
+        video.map(prioritized).collect()
     }
 
     /// What reads the packets of this payload type that go to a port.

@@ -302,7 +302,8 @@ fn packets_of_jpeg_2000_go_by_their_priorities() {
 
 #[test]
 fn priorities_are_at_a_fixed_place_in_tracks_that_say_their_layer_by_them() {
-    let by_layer = described("jpeg2000", "a=fmtp:96 pt=layer").prioritized();
+    let sound = "m=audio 5006 RTP/AVP 97\na=rtpmap:97 opus/48000/2";
+    let by_layer = described("jpeg2000", &format!("a=fmtp:96 pt=layer\n{sound}")).prioritized();
     assert_eq!(by_layer, Some(vec![Prioritized { port: PORT, payload_type: PAYLOAD_TYPE }]));
     assert_eq!(described("jpeg2000", "a=fmtp:96 pt=resolution").prioritized(), None);
     assert_eq!(described("VP9", "").prioritized(), None);
