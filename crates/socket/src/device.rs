@@ -74,7 +74,8 @@ impl Tap {
     /// The system's; it is none.
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         let header = header(packet, self.address).ok_or(io::ErrorKind::InvalidInput)?;
-        (&self.file).write_vectored(&[IoSlice::new(&header), IoSlice::new(packet)])?;
+        // A frame is taken whole, or not at all.
+        let _all = (&self.file).write_vectored(&[IoSlice::new(&header), IoSlice::new(packet)])?;
         Ok(())
     }
 }
