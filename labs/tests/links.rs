@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use outflow_labs::net::{PLAYER, Paths, RELAY_IN};
-use outflow_labs::path::THERE;
-use outflow_labs::process::Running;
+use outflow_labs::process::{Program, Running};
 use outflow_labs::programs::ffmpeg;
 use outflow_labs::receive::Stamped;
 use outflow_labs::relay::{RTSP_PORT, Relay, listen};
@@ -420,11 +419,12 @@ fn remb(media: u32, bps: u64) -> Vec<u8> {
 #[test]
 fn a_link_finds_the_rate_of_what_lies_behind_it() -> Result<()> {
     let Some(paths) = scene("links that follow", &["ffmpeg"])? else { return Ok(()) };
-    let behind = paths.to_players(&format!("{BEHIND_BPS} bit/s, buffer 8 kB"), "0 ms")?;
     let bounds = "rate = \"feedback\"\nrate_min = \"100 kbit/s\"\nrate_max = \"1 Mbit/s\"\n";
     let sink = format!("[[sinks]]\nstream = \"one\"\nto = \"rtp://{PLAYER}:{}\"\n", SINKS[0].1);
     let link_lines = format!("[link.uplink]\n{bounds}buffer = \"15 kB\"\n[streams.one]\nlink = \"uplink\"\n");
     let mut relay = Relay::start(&paths.relay, &(listen() + &link_lines + &sink))?;
+    let shape = |what: &str| Program::words(what).within(&paths.relay).finish(PATIENCE).map(drop);
+    shape(&format!("tc qdisc replace dev out0 root tbf rate {BEHIND_BPS}bit burst 4000 limit 8000"))?;
     let limit = Arc::new(AtomicU64::new(0));
     let _camera = camera(&paths, "one")?;
     let receiver = reports(&paths, Arc::clone(&limit))?;
@@ -437,7 +437,7 @@ fn a_link_finds_the_rate_of_what_lies_behind_it() -> Result<()> {
     limit.store(200_000, Ordering::Relaxed);
     wait_for("what the receiver says holds", || Ok((195_000..=200_000).contains(&rate()?)))?;
     limit.store(5_000_000, Ordering::Relaxed);
-    behind.change(THERE, "100 Mbit/s")?;
+    shape("tc qdisc del dev out0 root")?;
     wait_for("the link is wider again", || Ok(rate()? > BEHIND_BPS * 5 / 4))?;
     receiver.stop()??;
     relay.healthy()
