@@ -8,9 +8,9 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "mark.h"
 #include "thin.h"
 
-#define RTP_HEADER_BYTES 12
 /* Version 2, without padding, extension and contributing sources: what is behind stands at a fixed place. */
 #define RTP_PLAIN 0x80
 /* RFC 5371, section 4.1. */
@@ -28,15 +28,6 @@
 #define SOT 0xff90
 /* Marker segments that are looked at until one tells of layers: SIZ is the first, and few stand between. */
 #define SEGMENTS 8
-
-#define NOTHING 0xff
-
-/* What a packet says of itself. */
-struct mark {
-	__u8 layer, layers, grown, ends;
-	__u8 is_first, opens, adds, opens_all;
-	__u8 is_there;
-};
 
 /* Reads a number of 16 bits; -1 behind the end. */
 static __always_inline int read_u16(struct __sk_buff *skb, __u32 at)
@@ -144,10 +135,10 @@ static __always_inline int read_quality(struct __sk_buff *skb, struct reading *r
 	return layer;
 }
 
-/* What a packet of a described track says of itself, whose RTP header stands at byte `rtp`, and which ends at `end`. -1
- * if that cannot be told here. */
-static __always_inline int read_priority(struct __sk_buff *skb, struct reading *reading, struct mark *mark, __u32 rtp,
-					 __u32 end)
+/* What a packet of a described track says of itself, whose RTP header stands at byte `rtp` and begins with `word`, and
+ * which ends at `end`. -1 if that cannot be told here. */
+static __always_inline int read_priority(struct __sk_buff *skb, struct reading *reading, const __u8 *word,
+					 struct mark *mark, __u32 rtp, __u32 end)
 {
 	__u8 head[RTP_HEADER_BYTES + PAYLOAD_HEADER_BYTES];
 	__u32 at = rtp + sizeof(head), timestamp;
@@ -155,11 +146,9 @@ static __always_inline int read_priority(struct __sk_buff *skb, struct reading *
 	__u8 ends;
 	__u16 sequence, back;
 
-	if (bpf_skb_load_bytes(skb, rtp, head, RTP_HEADER_BYTES))
-		return -1;
-	if ((head[1] & 0x7f) != reading->payload_type)
+	if ((word[1] & 0x7f) != reading->payload_type)
 		return 0;
-	if (head[0] != RTP_PLAIN)
+	if (word[0] != RTP_PLAIN)
 		return -1;
 	/* A header, and nothing behind it, says nothing. */
 	if (at >= end || bpf_skb_load_bytes(skb, rtp, head, sizeof(head)))

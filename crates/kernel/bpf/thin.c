@@ -14,6 +14,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "thin.h"
+#include "mark.h"
 #include "priority.h"
 
 char program_license[] SEC("license") = "Apache-2.0";
@@ -28,8 +29,6 @@ char program_license[] SEC("license") = "Apache-2.0";
 #define UDP_AT(v6) (IP_AT + IP_HEADER_BYTES(v6))
 #define UDP_HEADER_BYTES 8
 #define RTP_AT(v6) (UDP_AT(v6) + UDP_HEADER_BYTES)
-/* In the longer form. */
-#define MARK_BYTES 16
 /* What is looked at, at most. */
 #define LOOKED_AT(v6) (RTP_AT(v6) + RTP_HEADER_BYTES + MARK_BYTES)
 
@@ -119,49 +118,6 @@ static __always_inline __u8 below(__u8 from, __u8 by)
 static __always_inline __u8 layer_of(__u8 level, __u8 layers)
 {
 	return level <= 1 || layers <= 1 ? ALL_LAYERS : below(layers, level);
-}
-
-/* Where the mark's value stands behind an RTP header, of which `end` is behind: as one of two forms of elements. */
-static __always_inline const __u8 *mark_value(const __u8 *rtp, const void *end)
-{
-	if ((const void *)(rtp + RTP_HEADER_BYTES + 12) > end || (rtp[0] & 0xdf) != 0x90)
-		return 0;
-	/* The extension has two words or more. */
-	if (rtp[12] == 0xbe && rtp[13] == 0xde)
-		return (rtp[14] || rtp[15] >= 2) && rtp[16] == 0xe6 ? rtp + 17 : 0;
-	if ((const void *)(rtp + RTP_HEADER_BYTES + MARK_BYTES) > end)
-		return 0;
-	/* Three. */
-	if (rtp[12] == 0x10 && rtp[13] < 0x10)
-		return (rtp[14] || rtp[15] >= 3) && rtp[16] == 14 && rtp[17] == 7 ? rtp + 18 : 0;
-	return 0;
-}
-
-/* `Mark::read`. */
-static __always_inline void read_mark(const __u8 *rtp, const void *end, struct mark *mark)
-{
-	const __u8 *value = mark_value(rtp, end);
-	__u8 flags;
-
-	mark->is_there = 0;
-	if (!value || value[0] != 'O' || value[1] != 'F')
-		return;
-	mark->layer = value[2];
-	mark->layers = value[3];
-	mark->grown = value[4];
-	flags = value[5];
-	mark->ends = value[6];
-	if (mark->layers < 2 || mark->layers > ALL_LAYERS + 1)
-		return;
-	if (mark->layer >= mark->layers || mark->grown >= mark->layers)
-		return;
-	if (mark->ends != NOTHING && mark->ends >= mark->layers)
-		return;
-	mark->is_first = flags & 1;
-	mark->opens = flags >> 1 & 1;
-	mark->adds = flags >> 2 & 1;
-	mark->opens_all = flags >> 3 & 1;
-	mark->is_there = 1;
 }
 
 /* `MaxLayer::grown`, then `MaxLayer::from`: what goes down a way from a packet on. */
@@ -468,7 +424,8 @@ static __always_inline int thin_any(struct __sk_buff *skb, const int v6)
 		if (packet->has_no_room)
 			return hand_over(flow, counts);
 		if (track && !packet->mark.is_there && track->reading.is_there &&
-		    read_priority(skb, &track->reading, &packet->mark, RTP_AT(v6), length + ETHERNET_BYTES))
+		    read_priority(skb, &track->reading, packet->word.bytes, &packet->mark, RTP_AT(v6),
+				  length + ETHERNET_BYTES))
 			return hand_over(flow, counts);
 	}
 	for (int i = 0; i < WAYS && i < flow->places; i++)

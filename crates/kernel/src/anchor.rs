@@ -7,10 +7,10 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use outflow_socket::Tap;
+use outflow_socket::{Tap, request_about};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::device::{configure, named};
+use super::device::configure;
 
 /// The largest that the TAP driver takes (`max_mtu` in drivers/net/tun.c).
 pub(super) const MTU: i32 = 65_521;
@@ -26,7 +26,7 @@ impl Anchor {
     /// Makes the device and switches it on. The kernel chooses the number in its name.
     pub(super) fn open() -> io::Result<Self> {
         let tap = Tap::open("outflow%d")?;
-        let mut request = named(&tap.name);
+        let mut request = request_about(&tap.name);
         // What is sent here needs no checksums yet: the last device makes them.
         offload(&tap)?;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use outflow_socket::request_about;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
 /// include/uapi/linux/sockios.h, include/uapi/linux/ethtool.h
@@ -80,7 +81,7 @@ impl Devices {
     /// Whether the device is switched on and connected. `false` if it is gone.
     pub(super) fn is_running(&self, ifindex: u32) -> bool {
         let Ok(name) = netdevice::index_to_name(&self.socket, ifindex) else { return false };
-        let mut request = named(&name);
+        let mut request = request_about(&name);
         if configure(&self.socket, libc::SIOCGIFFLAGS, &mut request).is_err() {
             return false;
         }
@@ -91,21 +92,10 @@ impl Devices {
 
     /// `command` is one of those above with room for what the kernel answers to it.
     fn ethtool(&self, name: &str, command: &mut [u32]) -> io::Result<()> {
-        let mut request = named(name);
+        let mut request = request_about(name);
         request.ifr_ifru.ifru_data = command.as_mut_ptr().cast();
         configure(&self.socket, SIOCETHTOOL, &mut request)
     }
-}
-
-/// A request that concerns the device `name`.
-pub(super) fn named(name: &str) -> libc::ifreq {
-    // SAFETY: a name, and a union of C integers, addresses and pointers: zeros are valid for all.
-    let mut request: libc::ifreq = unsafe { core::mem::zeroed() };
-    // The last byte stays 0.
-    for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name.as_bytes()) {
-        *to = *from as libc::c_char;
-    }
-    request
 }
 
 /// An ioctl that reads and writes one `ifreq`, and what that points to.

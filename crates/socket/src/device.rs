@@ -35,12 +35,7 @@ impl Tap {
     pub fn open(name: &str) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
-        // SAFETY: a name, and a union of C integers, addresses and pointers: zeros are valid for all.
-        let mut request: libc::ifreq = unsafe { core::mem::zeroed() };
-        // The last byte stays 0.
-        for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name.as_bytes()) {
-            *to = *from as libc::c_char;
-        }
+        let mut request = request_about(name);
         request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
         configure(&file, libc::TUNSETIFF, &mut request)?;
         let bytes = request.ifr_name.map(|char| char as u8);
@@ -103,6 +98,17 @@ impl AsFd for Tap {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+/// A request that concerns the device `name`.
+pub fn request_about(name: &str) -> libc::ifreq {
+    // SAFETY: a name, and a union of C integers, addresses and pointers: zeros are valid for all.
+    let mut request: libc::ifreq = unsafe { core::mem::zeroed() };
+    // The last byte stays 0.
+    for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(name.as_bytes()) {
+        *to = *from as libc::c_char;
+    }
+    request
 }
 
 /// The number of a device in the network namespace of this thread.

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-pub use device::Tap;
+pub use device::{Tap, request_about};
 pub use family::{canonical, choose_families, has_v6, place};
 pub use group::join_group;
 pub use gso::Segment;

@@ -19,11 +19,11 @@ use crate::relay::Thins;
 use crate::thinned::Fork;
 
 const UDP: u8 = 17;
-const PACKETS: usize = 3000;
+const PACKETS: usize = 6000;
 /// Between two changes of levels.
-const PHASE: usize = 500;
+const PHASE: usize = 1000;
 /// From here on there are packets that the filter leaves to user space, and with them the rest.
-const HANDED_OVER_FROM: usize = 2000;
+const HANDED_OVER_FROM: usize = 4000;
 
 /// Numbers by chance, the same ones each time.
 struct Chance(u32);
