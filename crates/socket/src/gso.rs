@@ -1,5 +1,18 @@
 //! UDP segmentation (GSO): the kernel, or the device, cuts what it is given into packets.
 
+use std::io;
+use std::os::fd::AsRawFd;
+
+use crate::set_int;
+
+/// Has the kernel cut whatever is sent by a socket into packets of `bytes` of payload; 0: no more.
+///
+/// # Errors
+/// The system's.
+pub fn cut(socket: &impl AsRawFd, bytes: usize) -> io::Result<()> {
+    set_int(socket, libc::SOL_UDP, libc::UDP_SEGMENT, bytes as i32)
+}
+
 /// The control message that carries the segment size (UDP_SEGMENT).
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]

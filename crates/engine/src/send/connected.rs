@@ -1,10 +1,12 @@
-//! UDP at one packet owed per sink: a connected socket for each, sent to by io_uring batches.
+//! UDP at one packet owed per sink, or several that the kernel cuts out of one send (UDP GSO): a
+//! connected socket for each, sent to by io_uring batches.
 //!
-//! For a connected socket the kernel has looked up the route before, and a batch of sends of the
-//! same bytes is one system call. Such a socket shares its local address and port with the one
-//! that the sink is served from otherwise, so that receivers see one sender. It only sends: what
-//! comes from the sink's media address finds a filter that lets nothing in (that port is not read
-//! either way), and everything else goes to the shared socket as before.
+//! For a connected socket the kernel has looked up the route before, and chosen the source address,
+//! which takes long by IPv6; and a batch of sends of the same bytes is one system call. Such a socket
+//! shares its local address and port with the one that the sink is served from otherwise, so that
+//! receivers see one sender. It only sends: what comes from the sink's media address finds a filter
+//! that lets nothing in (that port is not read either way), and everything else goes to the shared
+//! socket as before.
 //!
 //! Sockets are made when an order finds a sink without one, a few at a time. Whatever does not go
 //! through a sink's own socket goes through the shared one, which also finds the reason: so both
@@ -53,10 +55,13 @@ pub(crate) struct ConnectedSender {
 
 struct OwnSocket {
     /// Open as long as this is there.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the ring sends from it"))]
     socket: UdpSocket,
     descriptor: Descriptor,
     at_shared_port: bool,
+    /// Into packets of how many bytes the kernel cuts what is sent from it; 0: it does not.
+    segment: usize,
+    /// What `segment` was to be last.
+    asked: usize,
 }
 
 /// How many of the process's descriptors connected sockets may take. All workers draw on it.
@@ -78,9 +83,9 @@ impl ConnectedSender {
         ConnectedSender { sockets: Slab::new(), at_shared_ports: 0, share }
     }
 
-    /// Sends all `pieces` to all `sinks`, of which there are `count`: one packet from their own
-    /// sockets, as far as there are such, everything else through `udp`, where also stands what did
-    /// not go ([`UdpSender::reports`]).
+    /// Sends all `pieces` to all `sinks`, of which there are `count`: one packet, or several of one
+    /// size, from their own sockets, as far as there are such, everything else through `udp`, where
+    /// also stands what did not go ([`UdpSender::reports`]).
     pub(crate) fn send<'a>(
         &mut self,
         uring: &mut Uring,
@@ -90,20 +95,26 @@ impl ConnectedSender {
         sinks: impl Iterator<Item = (SinkKey, &'a UdpRoute)>,
         count: usize,
     ) {
-        let [piece] = pieces else { return udp.send(pieces, ports, sinks, count) };
         uring.begin();
-        let parcel = match count < CONNECTED_SINKS_MIN {
-            true => None,
-            false => uring.compose(piece.len(), false, &|part| {
-                part(piece.header);
-                part(piece.body);
+        let bytes = pieces.iter().map(Piece::len).sum();
+        let parcel = match count >= CONNECTED_SINKS_MIN && udp.is_one_send(pieces) {
+            true => uring.compose(bytes, false, &|part| {
+                for piece in pieces {
+                    part(piece.header);
+                    part(piece.body);
+                }
             }),
+            false => None,
         };
-        let Some(parcel) = parcel else { return udp.send(pieces, ports, sinks, count) };
-        // Few, if any, go this way.
-        let order = udp.begin(pieces, ports, 1);
+        let (Some(parcel), [piece, ..]) = (parcel, pieces) else {
+            return udp.send(pieces, ports, sinks, count);
+        };
+        let segment = if pieces.len() > 1 { piece.len() } else { 0 };
+        // Of single packets few, if any, go this way; of those that are cut another way than before, all.
+        let order = udp.begin(pieces, ports, if segment > 0 { count } else { 1 });
         let owners = ArrayVec::new();
-        let mut batch = Batch { sender: self, uring, order, parcel, track: piece.track, owners };
+        let (track, cut) = (piece.track, Cut { bytes, segment });
+        let mut batch = Batch { sender: self, uring, order, parcel, cut, track, owners };
         batch.send(sinks);
     }
 
@@ -125,7 +136,7 @@ impl ConnectedSender {
         self.share.take()?;
         let opened = connect(port, to).and_then(|socket| {
             let descriptor = uring.add(socket.as_fd(), false).ok_or(io::ErrorKind::Unsupported)?;
-            Ok(self.sockets.insert(OwnSocket { socket, descriptor, at_shared_port }))
+            Ok(self.sockets.insert(OwnSocket { socket, descriptor, at_shared_port, segment: 0, asked: 0 }))
         });
         match opened {
             Ok(_) => self.at_shared_ports += usize::from(at_shared_port),
@@ -149,13 +160,38 @@ impl Drop for ConnectedSender {
     }
 }
 
-/// One packet on its way to many.
+/// What is sent at once, and into packets of how many bytes it is to be cut; 0: it is one.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    bytes: usize,
+    segment: usize,
+}
+
+impl OwnSocket {
+    /// Has the kernel cut what is sent like that, and not what is one packet. That is a system call: it is worth it
+    /// for what is cut twice in a row the same way, as pictures are that are many packets; none until then.
+    fn fit(&mut self, cut: Cut) -> Option<Descriptor> {
+        let fits = self.segment == cut.segment || (cut.segment == 0 && cut.bytes <= self.segment);
+        if fits {
+            return Some(self.descriptor);
+        }
+        if core::mem::replace(&mut self.asked, cut.segment) != cut.segment {
+            return None;
+        }
+        outflow_socket::cut(&self.socket, cut.segment).ok()?;
+        self.segment = cut.segment;
+        Some(self.descriptor)
+    }
+}
+
+/// One packet on its way to many, or several.
 struct Batch<'s, 'a> {
     sender: &'s mut ConnectedSender,
     uring: &'s mut Uring,
     /// For sinks that are not reached from a socket of their own.
     order: UdpOrder<'a>,
     parcel: Parcel,
+    cut: Cut,
     track: u8,
     owners: ArrayVec<(SinkKey, &'a UdpRoute), CONNECTED_BATCH>,
 }
@@ -183,7 +219,7 @@ impl<'a> Batch<'_, 'a> {
         let own = &mut *route.own.0.borrow_mut();
         let known = own.iter().position(|(track, _)| *track == self.track);
         match known.map(|index| &mut own[index].1) {
-            Some(Own::At(index)) => return Some(self.sender.sockets.get(*index)?.descriptor),
+            Some(Own::At(index)) => return self.sender.sockets.get_mut(*index)?.fit(self.cut),
             Some(Own::Paused(orders)) if *orders > 0 => {
                 *orders -= 1;
                 return None;
@@ -201,7 +237,7 @@ impl<'a> Batch<'_, 'a> {
             Some(index) => own[index].1 = state,
             None => own.push((self.track, state)),
         }
-        Some(self.sender.sockets.get(opened.ok()?)?.descriptor)
+        self.sender.sockets.get_mut(opened.ok()?)?.fit(self.cut)
     }
 
     fn submit(&mut self) {

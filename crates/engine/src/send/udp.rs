@@ -158,6 +158,11 @@ impl UdpSender {
         sinks.for_each(|(key, route)| order.add(key, route));
     }
 
+    /// Whether these are one packet, or can go as one segmented send.
+    pub(crate) fn is_one_send(&self, pieces: &[Piece<'_>]) -> bool {
+        pieces.len() == 1 || self.segment && !pieces.is_empty() && run_length(pieces) == pieces.len()
+    }
+
     /// Begins to send all `pieces` to sinks that are named one by one, about `count` of them.
     pub(crate) fn begin<'a>(
         &'a mut self,

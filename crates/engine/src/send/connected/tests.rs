@@ -1,4 +1,4 @@
-//! Single packets from sinks' own sockets and from the shared one: receivers see no difference.
+//! Packets from sinks' own sockets and from the shared one: receivers see no difference.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -122,8 +122,18 @@ fn same_both_ways(ours: &str, theirs: &str) {
         }
         relay.send(&[b"two", b"at once"]);
         expected.extend([b"<two".to_vec(), b"<at once".to_vec()]);
+        // What is cut again and again, and what was cut before and is one packet, a larger one or a smaller one.
+        let (three, one) = (&[(1, 50), (2, 50), (3, 20)][..], &[(4, 100)][..]);
+        let (two, small) = (&[(5, 30), (6, 30)][..], &[(7, 10)][..]);
+        let orders = [three, three, three, one, one, one, three, two, three, two, two, two, small, two];
+        for order in orders {
+            let bodies = order.iter().map(|(byte, length)| vec![*byte; *length]).collect::<Vec<_>>();
+            relay.send(&bodies.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            expected.extend(bodies.iter().map(|body| [b"<", &body[..]].concat()));
+        }
         assert_eq!(relay.udp.reports, []);
         assert_eq!(relay.own_sockets(), if rings { receivers.len() } else { 0 });
+        assert!(relay.connected.sockets.iter().all(|(_, own)| own.segment == 31), "as the last ones were cut");
         for receiver in &receivers {
             for expected in &expected {
                 let (got, from) = receive(receiver);
