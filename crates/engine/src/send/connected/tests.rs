@@ -133,7 +133,10 @@ fn same_both_ways(ours: &str, theirs: &str) {
         }
         assert_eq!(relay.udp.reports, []);
         assert_eq!(relay.own_sockets(), if rings { receivers.len() } else { 0 });
-        assert!(relay.connected.sockets.iter().all(|(_, own)| own.segment == 31), "as the last ones were cut");
+        assert!(
+            relay.connected.sockets.iter().all(|(_, own)| own.segment == 31),
+            "as the last ones were cut"
+        );
         for receiver in &receivers {
             for expected in &expected {
                 let (got, from) = receive(receiver);
