@@ -23,6 +23,7 @@ mod gmc;
 mod hand_over;
 #[cfg(feature = "whole")]
 mod http;
+mod ice;
 mod image;
 mod membership;
 mod packets;
@@ -115,6 +116,7 @@ pub const TARGETS: &[Target] = &[
     ("poc_service", poc_service::poc_service),
     ("poc_connection", poc_connection::poc_connection),
     ("poc_restore", poc_restore::poc_restore),
+    ("ice", ice::ice),
     ("igmp", membership::igmp),
     ("mld", membership::mld),
     #[cfg(feature = "whole")]
