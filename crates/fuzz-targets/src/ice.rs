@@ -6,7 +6,10 @@ use std::collections::BTreeSet;
 use outflow_ice::limits::{ASK_TIMES, PATHS_MAX};
 use outflow_ice::{Agent, Check, Credentials, Output, Path};
 use outflow_media::Time;
-use stun_types::attribute::{AttributeType, RawAttribute, Username};
+use stun_types::attribute::{
+    AttributeStaticType as _, AttributeType, Fingerprint, MessageIntegrity, MessageIntegritySha256,
+    RawAttribute, Username,
+};
 use stun_types::message::{
     BINDING, IntegrityAlgorithm, Message, MessageWrite as _, MessageWriteExt as _, MessageWriteVec,
     ShortTermCredentials,
@@ -113,6 +116,10 @@ fn signed(mut body: &[u8]) -> Vec<u8> {
         let (value, behind) = rest.split_at(usize::from(*length).min(rest.len()));
         body = behind;
         let kind = AttributeType::new(u16::from_be_bytes([*high, *low]));
+        // Those are written below.
+        if [MessageIntegrity::TYPE, MessageIntegritySha256::TYPE, Fingerprint::TYPE].contains(&kind) {
+            continue;
+        }
         let _ = out.add_attribute(&RawAttribute::new(kind, value));
     }
     let key = ShortTermCredentials::new(credentials("relay").password).into();

@@ -42,6 +42,7 @@ mod rtsp_server;
 #[cfg(feature = "whole")]
 mod scenario;
 mod sdp;
+mod srtp;
 mod stream;
 #[cfg(feature = "whole")]
 mod tree;
@@ -96,6 +97,7 @@ pub const TARGETS: &[Target] = &[
     ("rtsp_headers", rtsp::rtsp_headers),
     ("rtsp_client", rtsp_client::rtsp_client),
     ("rtsp_server", rtsp_server::rtsp_server),
+    ("srtp", srtp::srtp),
     ("stream", stream::stream),
     ("hand_over", hand_over::hand_over),
     #[cfg(feature = "whole")]
