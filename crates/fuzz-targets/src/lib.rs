@@ -14,6 +14,7 @@ mod config;
 mod directory;
 #[cfg(feature = "whole")]
 mod door;
+mod dtls;
 mod dvmrp;
 #[cfg(feature = "whole")]
 mod emulate;
@@ -67,6 +68,7 @@ pub const TARGETS: &[Target] = &[
     ("directory", directory::directory),
     #[cfg(feature = "whole")]
     ("reload", reload::reload),
+    ("dtls", dtls::dtls),
     ("dvmrp", dvmrp::dvmrp),
     #[cfg(feature = "whole")]
     ("emulate", emulate::emulate),
