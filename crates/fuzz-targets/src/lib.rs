@@ -107,6 +107,7 @@ pub const TARGETS: &[Target] = &[
     #[cfg(feature = "whole")]
     ("scenario", scenario::scenario),
     ("sdp", sdp::sdp),
+    ("offer", sdp::offer),
     ("ts_packet", ts::ts_packet),
     ("ts_psi", ts::ts_psi),
     ("ts_reader", ts::ts_reader),

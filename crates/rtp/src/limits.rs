@@ -31,6 +31,18 @@ pub const UNIT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Frames in one packet of AAC; a packet with more of them is malformed.
 pub const AAC_FRAMES_MAX: usize = 64;
 
+/// Media of an offer of WebRTC; one with more is refused.
+pub const OFFER_MEDIA_MAX: usize = 16;
+
+/// Payload types of a media of an offer, and feedback of one; further ones are passed over.
+pub const OFFER_PAYLOADS_MAX: usize = 64;
+
+/// Sizes of a picture that a media of an offer is sent at; further ones are passed over.
+pub const OFFER_RIDS_MAX: usize = 8;
+
+/// Sources that a media of an offer names, and fingerprints of an offer; further ones are passed over.
+pub const OFFER_SOURCES_MAX: usize = 32;
+
 // A late packet must not be taken for the next one after a loss, on numbers of 16 bits.
 const _: () = assert!((LATE_PACKETS_MAX as u32) + (LOST_PACKETS_MAX as u32) < 1 << 15);
 const _: () = assert!((REORDER_PACKETS_MAX as u32) < LOST_PACKETS_MAX as u32);

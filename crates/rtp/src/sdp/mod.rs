@@ -1,12 +1,16 @@
-//! Session descriptions (RFC 8866): what RTSP DESCRIBE and ANNOUNCE say, and what `.sdp` files
-//! hold.
+//! Session descriptions (RFC 8866): what RTSP DESCRIBE and ANNOUNCE say, what `.sdp` files hold, and what peers of WebRTC
+//! offer and are answered.
 
+mod answer;
 mod codec;
 mod emit;
+mod offer;
 mod parse;
 
+pub use answer::{Accepted, AcceptedPayload, AcceptedSource, Answer};
 pub use codec::codec;
 pub use emit::{Session, emit};
+pub use offer::{Direction, Offer, OfferError, OfferedMedia, OfferedPayload, OfferedSource, Setup};
 pub use parse::parse;
 
 use std::net::IpAddr;

@@ -46,7 +46,7 @@ pub fn parse(text: &[u8]) -> Result<Description, SdpError> {
 
 /// The lines that are looked at; the parser would refuse the whole for a mistake in any other.
 /// Lines without a version get one in front.
-fn needed_lines(text: &[u8]) -> Vec<u8> {
+pub(super) fn needed_lines(text: &[u8]) -> Vec<u8> {
     let mut lines = b"v=0\r\n".to_vec();
     let mut named = false;
     for line in text.split(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -81,7 +81,7 @@ fn is_srtp(media: &Media) -> bool {
 }
 
 /// The first value of an attribute, trimmed; none if it is empty.
-fn attribute<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
+pub(super) fn attribute<'a>(attributes: &'a [Attribute], name: &str) -> Option<&'a str> {
     let found = attributes.iter().find(|a| a.attribute.eq_ignore_ascii_case(name));
     found.and_then(|a| a.value.as_deref()).map(str::trim).filter(|value| !value.is_empty())
 }
@@ -121,7 +121,7 @@ fn track(media: &Media, session: &[Attribute]) -> Option<Track> {
 
 /// The header extensions of a media: its own, and those of the session (RFC 8285 section 5). The first
 /// of an identifier counts.
-fn extensions(media: &[Attribute], session: &[Attribute]) -> Vec<ExtensionMap> {
+pub(super) fn extensions(media: &[Attribute], session: &[Attribute]) -> Vec<ExtensionMap> {
     let mut maps: Vec<ExtensionMap> = Vec::new();
     let attributes = media.iter().chain(session);
     for attribute in attributes.filter(|a| a.attribute.eq_ignore_ascii_case("extmap")) {
