@@ -139,6 +139,11 @@ impl Agent {
         self.selected
     }
 
+    /// Whether the peer has been heard there, so that other datagrams from there are for it.
+    pub fn is_valid(&self, path: Path) -> bool {
+        self.valid.contains(&path)
+    }
+
     /// The names by which requests are for this peer: now, and before a restart that is not over.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let before = self.names_before.as_ref().map(|names| names.ours.ufrag.as_str());

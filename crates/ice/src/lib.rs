@@ -31,6 +31,8 @@ mod candidate;
 mod check;
 mod credentials;
 pub mod limits;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 use std::net::SocketAddr;
 

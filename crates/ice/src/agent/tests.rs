@@ -3,12 +3,9 @@
 use core::time::Duration;
 
 use proptest::prelude::*;
-use stun_types::attribute::{AttributeType, RawAttribute, Username};
-use stun_types::message::{
-    BINDING, IntegrityAlgorithm, Message, MessageWrite as _, MessageWriteExt as _, MessageWriteVec,
-};
 
 use super::*;
+use crate::testing;
 
 const START: Time = Time::from_millis(1000);
 
@@ -24,35 +21,13 @@ fn agent() -> Agent {
     Agent::new(START, [7; 32], credentials("relay"), credentials("peer"))
 }
 
-/// A request of the peer's, as browsers write them.
-fn request_as(user: &str, key: &Credentials, nominates: bool) -> Vec<u8> {
-    let mut out = Message::builder_request(BINDING, MessageWriteVec::new());
-    out.add_attribute(&Username::new(user).expect("a name")).expect("room");
-    out.add_attribute(&RawAttribute::new(AttributeType::new(0x802a), &[9; 8])).expect("room");
-    out.add_attribute(&RawAttribute::new(AttributeType::new(0x0024), &[1, 2, 3, 4])).expect("room");
-    if nominates {
-        out.add_attribute(&RawAttribute::new(AttributeType::new(0x0025), &[])).expect("room");
-    }
-    out.add_message_integrity(&key_of(key), IntegrityAlgorithm::Sha1).expect("room");
-    out.add_fingerprint().expect("room");
-    out.finish()
-}
-
-fn key_of(credentials: &Credentials) -> stun_types::message::MessageIntegrityCredentials {
-    stun_types::message::ShortTermCredentials::new(credentials.password.clone()).into()
-}
-
 fn checks(nominates: bool) -> Vec<u8> {
-    request_as("relay:peer", &credentials("relay"), nominates)
+    testing::request("relay:peer", &credentials("relay"), nominates)
 }
 
 /// What the peer answers to what it is asked.
 fn answered(question: &[u8]) -> Vec<u8> {
-    let question = Message::from_bytes(question).expect("a request");
-    let mut out = Message::builder_success(&question, MessageWriteVec::new());
-    out.add_message_integrity(&key_of(&credentials("peer")), IntegrityAlgorithm::Sha1).expect("room");
-    out.add_fingerprint().expect("room");
-    out.finish()
+    testing::answer(question, &credentials("peer"))
 }
 
 /// Hands over a message, and takes out all that follows from it.
@@ -111,10 +86,10 @@ fn a_peers_checks_are_answered_and_it_says_which_way_it_wants() {
 fn messages_of_others_get_no_answer() {
     let (mut agent, relay, peer) = (agent(), credentials("relay"), credentials("peer"));
     for (bytes, why) in [
-        (request_as("relay:other", &relay, true), Ignored::OtherNames),
-        (request_as("other:peer", &relay, true), Ignored::OtherNames),
-        (request_as("relay", &relay, true), Ignored::OtherNames),
-        (request_as("relay:peer", &peer, true), Ignored::Unsigned),
+        (testing::request("relay:other", &relay, true), Ignored::OtherNames),
+        (testing::request("other:peer", &relay, true), Ignored::OtherNames),
+        (testing::request("relay", &relay, true), Ignored::OtherNames),
+        (testing::request("relay:peer", &peer, true), Ignored::Unsigned),
         (answered(&checks(false)), Ignored::NotAsked),
     ] {
         assert_eq!(hand(&mut agent, START, path(1), &bytes), (Err(why), vec![]));
@@ -213,10 +188,10 @@ fn after_a_restart_both_names_hold_until_a_way_is_chosen_by_the_new_ones() {
     assert_eq!(agent.names().collect::<Vec<_>>(), ["relay2", "relay"]);
     let (result, outputs) = hand(&mut agent, START, path(3), &checks(true));
     assert_eq!((result, told(&outputs)), (Ok(()), vec![Output::Valid(path(3))]), "answered, and no more");
-    let mixed = request_as("relay2:peer", &credentials("relay2"), true);
+    let mixed = testing::request("relay2:peer", &credentials("relay2"), true);
     assert_eq!(hand(&mut agent, START, path(3), &mixed).0, Err(Ignored::OtherNames));
     assert_eq!(agent.selected(), Some(path(1)), "media goes on");
-    let new = request_as("relay2:peer2", &credentials("relay2"), true);
+    let new = testing::request("relay2:peer2", &credentials("relay2"), true);
     assert_eq!(hand(&mut agent, START, path(1), &new).0, Ok(()));
     assert_eq!(agent.names().collect::<Vec<_>>(), ["relay2"]);
     assert_eq!(hand(&mut agent, START, path(1), &checks(true)).0, Err(Ignored::OtherNames));
