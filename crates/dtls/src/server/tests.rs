@@ -204,3 +204,16 @@ fn a_peer_that_sends_no_end_of_datagrams_is_left() {
     pair.of_server();
     assert_eq!(pair.ended(), Some(&End::TooMany));
 }
+
+#[test]
+fn keys_are_not_shown() {
+    let mut pair = Pair::new(Version::V12);
+    pair.run(|_| false);
+    let shown = format!("{:?} {:?}", pair.server, pair.told);
+    let hidden = |bytes: &[u8]| format!("{bytes:?}").trim_matches(['[', ']']).to_owned();
+    let material = pair.peer.material().expect("it has keys");
+    for secret in [hidden(&material[..4]), hidden(&material[16..20])] {
+        assert!(!shown.contains(&secret), "{shown}");
+    }
+    assert!(shown.len() < 5000, "{} bytes", shown.len());
+}
