@@ -49,6 +49,7 @@ mod tasks;
 mod tests;
 mod turn;
 pub mod upgrade;
+mod usage;
 mod workers;
 
 pub use change::{Changed, StreamLimits};

@@ -8,7 +8,7 @@ use std::time::Instant;
 use outflow_config::Config;
 use outflow_engine::limits::SNAPSHOT_EVERY;
 use outflow_engine::message::{Command, ControlError, Demanders, RelayState, demands, together};
-use outflow_engine::system::{Usage, rss_bytes};
+use outflow_engine::system::rss_bytes;
 use outflow_engine::{Clock, Processors, StartingWorker, WorkerHandle};
 use outflow_handover::Line;
 use outflow_vital::{Fatal, Vital};
@@ -23,6 +23,7 @@ use crate::shedding;
 use crate::supervise::Supervisor;
 use crate::tasks::Tasks;
 use crate::upgrade::{self, Old, Upgrade};
+use crate::usage::Usage;
 use crate::workers::{Owner, Workers};
 
 /// Why a relay has ended.

@@ -2,40 +2,10 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::time::{Duration, Instant};
 
 pub use outflow_privilege::{Part, give_up_privileges, keep_privileges};
 
 use crate::limits::{BACKGROUND_NICE, WORKER_TURN};
-
-/// CPU time and memory of this process.
-#[derive(Debug)]
-pub struct Usage {
-    at: Instant,
-    cpu: Duration,
-}
-
-/// Over less than that, in seconds, the share of a core says nothing.
-const SHORTEST_INTERVAL: f64 = 0.05;
-
-impl Usage {
-    /// Begins to measure.
-    pub fn start() -> Self {
-        Usage { at: Instant::now(), cpu: cpu_time() }
-    }
-
-    /// CPU time since the last call, percent of one core.
-    pub fn cpu_percent(&mut self) -> f64 {
-        let (at, cpu) = (Instant::now(), cpu_time());
-        let passed = at.duration_since(self.at).as_secs_f64();
-        if passed < SHORTEST_INTERVAL {
-            return 0.0;
-        }
-        let used = cpu.saturating_sub(self.cpu).as_secs_f64();
-        *self = Usage { at, cpu };
-        used / passed * 100.0
-    }
-}
 
 /// The source address that the system chooses for packets that go there. Nothing is sent.
 pub fn source_address(to: SocketAddr) -> io::Result<IpAddr> {
@@ -102,11 +72,6 @@ pub fn take_short_turns() {
 /// like others.
 pub fn stand_back() {
     let _ = rustix::process::nice(BACKGROUND_NICE);
-}
-
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// A number that cannot be guessed from outside, for an SSRC (RFC 3550, section 8.1).

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub use device::{Tap, request_about};
 pub use family::{canonical, choose_families, has_v6, place};
 pub use group::join_group;
-pub use gso::{Segment, cut};
+pub use gso::{Cutting, Segment};
 pub use outflow_privilege::Buffer;
 
 /// Asks for a buffer beyond the system's limit, which root may and the helper for privileges, or else up to it.

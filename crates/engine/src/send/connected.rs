@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrayvec::ArrayVec;
 use outflow_relay::SinkKey;
+use outflow_socket::Cutting;
 use outflow_uring::{Answers, Descriptor, NotSent, Parcel, Uring};
 use rustix::process::{Resource, getrlimit};
 use slab::Slab;
@@ -58,10 +59,14 @@ struct OwnSocket {
     socket: UdpSocket,
     descriptor: Descriptor,
     at_shared_port: bool,
-    /// Into packets of how many bytes the kernel cuts what is sent from it; 0: it does not.
-    segment: usize,
-    /// What `segment` was to be last.
-    asked: usize,
+    cutting: Cutting,
+}
+
+impl OwnSocket {
+    /// The ring's name for it, if what is sent from it is cut like that.
+    fn fit(&mut self, (bytes, segment): (usize, usize)) -> Option<Descriptor> {
+        self.cutting.fits(&self.socket, bytes, segment).then_some(self.descriptor)
+    }
 }
 
 /// How many of the process's descriptors connected sockets may take. All workers draw on it.
@@ -113,8 +118,8 @@ impl ConnectedSender {
         // Of single packets few, if any, go this way; of those that are cut another way than before, all.
         let order = udp.begin(pieces, ports, if segment > 0 { count } else { 1 });
         let owners = ArrayVec::new();
-        let (track, cut) = (piece.track, Cut { bytes, segment });
-        let mut batch = Batch { sender: self, uring, order, parcel, cut, track, owners };
+        let (track, size) = (piece.track, (bytes, segment));
+        let mut batch = Batch { sender: self, uring, order, parcel, size, track, owners };
         batch.send(sinks);
     }
 
@@ -136,7 +141,12 @@ impl ConnectedSender {
         self.share.take()?;
         let opened = connect(port, to).and_then(|socket| {
             let descriptor = uring.add(socket.as_fd(), false).ok_or(io::ErrorKind::Unsupported)?;
-            Ok(self.sockets.insert(OwnSocket { socket, descriptor, at_shared_port, segment: 0, asked: 0 }))
+            Ok(self.sockets.insert(OwnSocket {
+                socket,
+                descriptor,
+                at_shared_port,
+                cutting: Cutting::default(),
+            }))
         });
         match opened {
             Ok(_) => self.at_shared_ports += usize::from(at_shared_port),
@@ -160,30 +170,6 @@ impl Drop for ConnectedSender {
     }
 }
 
-/// What is sent at once, and into packets of how many bytes it is to be cut; 0: it is one.
-#[derive(Debug, Clone, Copy)]
-struct Cut {
-    bytes: usize,
-    segment: usize,
-}
-
-impl OwnSocket {
-    /// Has the kernel cut what is sent like that, and not what is one packet. That is a system call: it is worth it
-    /// for what is cut twice in a row the same way, as pictures are that are many packets; none until then.
-    fn fit(&mut self, cut: Cut) -> Option<Descriptor> {
-        let fits = self.segment == cut.segment || (cut.segment == 0 && cut.bytes <= self.segment);
-        if fits {
-            return Some(self.descriptor);
-        }
-        if core::mem::replace(&mut self.asked, cut.segment) != cut.segment {
-            return None;
-        }
-        outflow_socket::cut(&self.socket, cut.segment).ok()?;
-        self.segment = cut.segment;
-        Some(self.descriptor)
-    }
-}
-
 /// One packet on its way to many, or several.
 struct Batch<'s, 'a> {
     sender: &'s mut ConnectedSender,
@@ -191,7 +177,8 @@ struct Batch<'s, 'a> {
     /// For sinks that are not reached from a socket of their own.
     order: UdpOrder<'a>,
     parcel: Parcel,
-    cut: Cut,
+    /// Its bytes, and those of each packet that it is cut into.
+    size: (usize, usize),
     track: u8,
     owners: ArrayVec<(SinkKey, &'a UdpRoute), CONNECTED_BATCH>,
 }
@@ -219,7 +206,7 @@ impl<'a> Batch<'_, 'a> {
         let own = &mut *route.own.0.borrow_mut();
         let known = own.iter().position(|(track, _)| *track == self.track);
         match known.map(|index| &mut own[index].1) {
-            Some(Own::At(index)) => return self.sender.sockets.get_mut(*index)?.fit(self.cut),
+            Some(Own::At(index)) => return self.sender.sockets.get_mut(*index)?.fit(self.size),
             Some(Own::Paused(orders)) if *orders > 0 => {
                 *orders -= 1;
                 return None;
@@ -237,7 +224,7 @@ impl<'a> Batch<'_, 'a> {
             Some(index) => own[index].1 = state,
             None => own.push((self.track, state)),
         }
-        self.sender.sockets.get_mut(opened.ok()?)?.fit(self.cut)
+        self.sender.sockets.get_mut(opened.ok()?)?.fit(self.size)
     }
 
     fn submit(&mut self) {
