@@ -54,6 +54,7 @@ impl Segment {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test of sockets")]
 mod tests {
     use std::net::UdpSocket;
     use std::time::Duration;
