@@ -18,10 +18,14 @@ impl Cutting {
     /// 0: as one. To change that is a system call, which is worth it for what is cut the same way twice in a row, as
     /// pictures of many packets are: it is not done before.
     pub fn fits(&mut self, socket: &impl AsRawFd, length: usize, bytes: usize) -> bool {
-        if self.bytes == bytes || (bytes == 0 && length <= self.bytes) {
+        // One packet that is smaller is sent as it is.
+        if bytes == 0 && length <= self.bytes {
             return true;
         }
         let is_again = core::mem::replace(&mut self.asked, bytes) == bytes;
+        if self.bytes == bytes {
+            return true;
+        }
         if is_again && set_int(socket, libc::SOL_UDP, libc::UDP_SEGMENT, bytes as i32).is_ok() {
             self.bytes = bytes;
         }
