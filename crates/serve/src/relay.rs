@@ -272,7 +272,7 @@ async fn signals(
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     end_at_last(Signals::new([SIGTERM, SIGINT])?, control.clone())?;
-    systemd.say("READY=1");
+    systemd.say_ready();
     let mut is_first = true;
     loop {
         tokio::select! {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outflow_control::Control;
+use tokio::sync::Notify;
 
 /// In each period of the watchdog it is told this many times that the relay goes on.
 const TIMES_A_PERIOD: u32 = 3;
@@ -20,6 +21,7 @@ pub(crate) struct Systemd {
     socket: Option<UnixDatagram>,
     /// It ends a relay that it has not heard of for so long.
     watchdog: Option<Duration>,
+    is_ready: Notify,
 }
 
 impl Systemd {
@@ -27,7 +29,7 @@ impl Systemd {
     pub(crate) fn of_environment() -> Self {
         let Some(path) = env::var_os("NOTIFY_SOCKET") else { return Self::default() };
         match connected(&path) {
-            Ok(socket) => Systemd { socket: Some(socket), watchdog: watchdog() },
+            Ok(socket) => Systemd { socket: Some(socket), watchdog: watchdog(), is_ready: Notify::new() },
             Err(error) => {
                 tracing::warn!(?path, %error, "systemd cannot be told anything: NOTIFY_SOCKET leads nowhere");
                 Self::default()
@@ -47,9 +49,16 @@ impl Systemd {
         }
     }
 
-    /// Says that the relay goes on, as long as its heartbeats say so.
+    /// Says that the relay has started.
+    pub(crate) fn say_ready(&self) {
+        self.say("READY=1");
+        self.is_ready.notify_one();
+    }
+
+    /// Says that the relay goes on, once it has started, as long as its heartbeats say so.
     pub(crate) async fn watch(self: Arc<Self>, control: Control) {
         let Some(period) = self.watchdog else { return };
+        self.is_ready.notified().await;
         let mut ticks = tokio::time::interval(period / TIMES_A_PERIOD);
         loop {
             ticks.tick().await;
