@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use dimpl::DtlsCertificate;
 use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, SerialNumber, date_time_ymd};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
@@ -78,6 +79,11 @@ impl Identity {
     /// The key, in PKCS #8 in DER: a secret.
     pub fn key(&self) -> &[u8] {
         &self.key
+    }
+
+    /// As the library wants it.
+    pub(crate) fn to_dimpl(&self) -> DtlsCertificate {
+        DtlsCertificate { certificate: self.certificate.clone(), private_key: self.key.clone() }
     }
 
     /// By which peers know it.

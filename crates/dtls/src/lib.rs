@@ -1,5 +1,5 @@
-//! DTLS as WebRTC has it (RFC 8827, section 6.5): the relay's end. Keys of SRTP are agreed on by it (RFC 5764), and who
-//! the peer is, its certificate's fingerprint says, which it has told by a safe way before (RFC 8122).
+//! DTLS as WebRTC has it (RFC 8827, section 6.5): the relay's end. It agrees on keys of SRTP (RFC 5764), and
+//! knows the peer by the fingerprint of its certificate, which came in the description before (RFC 8122).
 //!
 //! The protocol is dimpl's, versions 1.2 and 1.3; its cryptography is ring's. It draws randomness as it needs it; time is
 //! given to it.

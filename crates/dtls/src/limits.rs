@@ -5,6 +5,9 @@ use core::time::Duration;
 /// Bytes of a datagram. A longer one is passed over: certificates of WebRTC have some hundred.
 pub const DATAGRAM_MAX: usize = 2048;
 
+/// Datagrams of a peer that are kept until a message is whole. With one more it has ended.
+pub const KEPT_MAX: usize = 30;
+
 /// Bytes of the datagrams that are sent, without headers of UDP and IP: what all networks carry.
 pub const SENT_MAX: usize = 1150;
 

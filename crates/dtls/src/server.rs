@@ -5,11 +5,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use dimpl::{Config, Dtls, DtlsCertificate, SrtpProfile};
+use dimpl::{Config, Dtls, SrtpProfile};
 use outflow_media::Time;
 use outflow_srtp::{Halves, Profile};
 
-use crate::limits::{DATAGRAM_MAX, DATAGRAMS_MAX, HANDSHAKE, SENT_AGAIN, SENT_AGAIN_TIMES, SENT_MAX};
+use crate::limits::{
+    DATAGRAM_MAX, DATAGRAMS_MAX, HANDSHAKE, KEPT_MAX, SENT_AGAIN, SENT_AGAIN_TIMES, SENT_MAX,
+};
 use crate::provider::provider;
 use crate::{Fingerprint, Identity};
 
@@ -27,6 +29,7 @@ impl Settings {
         let config = Config::builder()
             .with_crypto_provider(provider())
             .mtu(SENT_MAX)
+            .max_queue_rx(KEPT_MAX)
             .handshake_timeout(HANDSHAKE)
             .flight_start_rto(SENT_AGAIN)
             .flight_retries(SENT_AGAIN_TIMES)
@@ -57,8 +60,8 @@ pub struct Scratch(Vec<u8>);
 
 impl Default for Scratch {
     fn default() -> Self {
-        // A certificate of a peer is no longer than what is kept of its datagrams (30 of them).
-        Scratch(vec![0; 32 * DATAGRAM_MAX])
+        // A certificate of a peer is no longer than what is kept of its datagrams.
+        Scratch(vec![0; KEPT_MAX * DATAGRAM_MAX])
     }
 }
 
@@ -110,7 +113,7 @@ pub enum End {
     /// The peer says that it is gone.
     #[error("closed by the peer")]
     Closed,
-    /// It has another certificate than its description says: it is somebody else.
+    /// It has another certificate than its description says: it is another peer.
     #[error("the peer's certificate is not the one of its description (a=fingerprint)")]
     OtherCertificate,
     /// It does not do SRTP, or by no profile that the relay has.
@@ -144,10 +147,8 @@ impl Server {
         identity: &Identity,
         theirs: Vec<Fingerprint>,
     ) -> Self {
-        let (certificate, private_key) = (identity.certificate().to_vec(), identity.key().to_vec());
-        let certificate = DtlsCertificate { certificate, private_key };
         let now = clock.instant(now);
-        let mut dtls = Box::new(Dtls::new_auto(Arc::clone(&settings.0), certificate, now));
+        let mut dtls = Box::new(Dtls::new_auto(Arc::clone(&settings.0), identity.to_dimpl(), now));
         // It has no time before this.
         let dtls = dtls.handle_timeout(now).is_ok().then_some(dtls);
         let outputs = VecDeque::new();

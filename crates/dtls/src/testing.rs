@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use dimpl::{Config, Dtls, DtlsCertificate, Output};
+use dimpl::{Config, Dtls, Output};
 use outflow_media::Time;
 
 use crate::limits::SENT_AGAIN;
@@ -48,8 +48,7 @@ impl Peer {
             let patient = builder.flight_start_rto(SENT_AGAIN).flight_retries(20);
             Arc::new(patient.build().expect("a configuration"))
         });
-        let (certificate, private_key) = (identity.certificate().to_vec(), identity.key().to_vec());
-        let certificate = DtlsCertificate { certificate, private_key };
+        let certificate = identity.to_dimpl();
         let at = clock.instant(now);
         let mut dtls = match version {
             Version::V12 => Dtls::new_12(Arc::clone(config), certificate, at),

@@ -96,7 +96,6 @@ impl Both {
                     assert!(bytes.len() <= outflow_dtls::limits::SENT_MAX, "{} bytes", bytes.len());
                     self.peer.handle_datagram(self.now, &bytes);
                 }
-                // Of what the peer has not agreed on, nobody else can know.
                 Output::Agreed(_) => assert!(!self.has_ended, "it has ended"),
                 Output::Ended(_) => assert!(!core::mem::replace(&mut self.has_ended, true), "it ends once"),
                 Output::Wait(_) => return,

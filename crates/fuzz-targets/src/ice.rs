@@ -4,16 +4,9 @@ use core::time::Duration;
 use std::collections::BTreeSet;
 
 use outflow_ice::limits::{ASK_TIMES, PATHS_MAX};
+use outflow_ice::testing::request_with;
 use outflow_ice::{Agent, Check, Credentials, Output, Path};
 use outflow_media::Time;
-use stun_types::attribute::{
-    AttributeStaticType as _, AttributeType, Fingerprint, MessageIntegrity, MessageIntegritySha256,
-    RawAttribute, Username,
-};
-use stun_types::message::{
-    BINDING, IntegrityAlgorithm, Message, MessageWrite as _, MessageWriteExt as _, MessageWriteVec,
-    ShortTermCredentials,
-};
 
 /// Bytes of an answer: a refusal names no more than some attributes.
 const ANSWER_MAX: usize = 128;
@@ -108,22 +101,11 @@ impl Run {
 
 /// A request of the peer's with attributes, each of two bytes that say what, one that says how long, and that.
 fn signed(mut body: &[u8]) -> Vec<u8> {
-    let mut out = Message::builder_request(BINDING, MessageWriteVec::new());
-    if let Ok(name) = Username::new("relay:peer") {
-        let _ = out.add_attribute(&name);
-    }
+    let mut attributes = Vec::new();
     while let [high, low, length, rest @ ..] = body {
         let (value, behind) = rest.split_at(usize::from(*length).min(rest.len()));
         body = behind;
-        let kind = AttributeType::new(u16::from_be_bytes([*high, *low]));
-        // Those are written below.
-        if [MessageIntegrity::TYPE, MessageIntegritySha256::TYPE, Fingerprint::TYPE].contains(&kind) {
-            continue;
-        }
-        let _ = out.add_attribute(&RawAttribute::new(kind, value));
+        attributes.push((u16::from_be_bytes([*high, *low]), value));
     }
-    let key = ShortTermCredentials::new(credentials("relay").password).into();
-    let _ = out.add_message_integrity(&key, IntegrityAlgorithm::Sha1);
-    let _ = out.add_fingerprint();
-    out.finish()
+    request_with("relay:peer", &credentials("relay"), &attributes)
 }

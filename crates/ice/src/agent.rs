@@ -38,7 +38,7 @@ pub struct Agent {
     outputs: VecDeque<Output>,
 }
 
-/// What nobody else can guess: ids of own requests come of it.
+/// Bytes that cannot be guessed: ids of own requests come of them.
 struct Secret([u8; 32]);
 
 /// What both ends are called, and by what it is known.
@@ -97,7 +97,7 @@ pub enum End {
 /// Why a message was passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ignored {
-    /// It is for somebody else, or from somebody else.
+    /// It is for another relay, or from another peer.
     OtherNames,
     /// It is not signed with what the names are known by.
     Unsigned,
@@ -108,7 +108,7 @@ pub enum Ignored {
 }
 
 impl Agent {
-    /// The end of a peer that is told `ours` and has said `theirs`. `secret` is 32 bytes that nobody else can guess.
+    /// The end of a peer that is told `ours` and has said `theirs`. `secret` is 32 bytes that cannot be guessed.
     pub fn new(now: Time, secret: [u8; 32], ours: Credentials, theirs: Credentials) -> Self {
         Agent {
             secret: Secret(secret),

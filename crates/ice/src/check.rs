@@ -1,6 +1,6 @@
 //! Connectivity checks: binding requests, and what answers them (RFC 8489; RFC 8445, section 7).
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use outflow_media::Malformed;
 use stun_types::attribute::{
@@ -12,7 +12,7 @@ use stun_types::message::{
     MessageWrite, MessageWriteExt as _, MessageWriteVec, TransactionId,
 };
 
-use crate::limits::{MESSAGE_BYTES_MAX, UFRAG_MAX};
+use crate::limits::{MESSAGE_BYTES_MAX, UFRAG_MAX, UNKNOWN_MAX};
 
 /// Attributes of ICE (RFC 8445, section 16.1).
 const PRIORITY: AttributeType = AttributeType::new(0x0024);
@@ -82,8 +82,8 @@ impl<'a> Check<'a> {
         Ok(Check { message })
     }
 
-    /// For whom a request is, by the name that the relay has told the peer (`a=ice-ufrag` of the answer), and the name
-    /// that the peer has for itself; none of a message without.
+    /// The names of both ends in a request: the one that the relay has told the peer (`a=ice-ufrag` of the answer), and
+    /// the one that the peer has for itself; none of a message without.
     pub fn names(&self) -> Option<(String, String)> {
         let name = self.message.attribute::<Username>().ok()?;
         let (ours, theirs) = name.username().split_once(':')?;
@@ -131,7 +131,9 @@ impl<'a> Check<'a> {
             return Answer::Refused(self.refusal(487, None, key));
         }
         let mut out = Message::builder_success(&self.message, MessageWriteVec::with_capacity(ROOM));
-        let address = XorMappedAddress::new(canonical(from), self.transaction());
+        // A socket of both families shows an address of IPv4 as one of IPv6.
+        let from = SocketAddr::new(from.ip().to_canonical(), from.port());
+        let address = XorMappedAddress::new(from, self.transaction());
         out.add_attribute(&address).expect("there is no such attribute yet");
         Answer::Accepted(signed(out, key))
     }
@@ -146,9 +148,6 @@ impl<'a> Check<'a> {
         signed(out, key)
     }
 }
-
-/// Attributes that a refusal names; further ones are in the next.
-const UNKNOWN_MAX: usize = 8;
 
 /// What answers a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -178,14 +177,6 @@ fn signed(mut out: MessageWriteVec, key: &IntegrityKey) -> Vec<u8> {
     out.add_message_integrity_with_key(key, IntegrityAlgorithm::Sha1).expect("it has none yet");
     out.add_fingerprint().expect("it has none yet");
     out.finish()
-}
-
-/// An address of IPv4 that a socket of both families shows as one of IPv6.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    match address.ip().to_canonical() {
-        IpAddr::V4(ip) => SocketAddr::new(ip.into(), address.port()),
-        IpAddr::V6(_) => address,
-    }
 }
 
 #[cfg(test)]

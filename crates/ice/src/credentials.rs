@@ -17,7 +17,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Eight characters and 24 of them, of random bytes that nobody else can guess.
+    /// Eight characters and 24 of them, of random bytes that cannot be guessed.
     pub fn of(random: [u8; 32]) -> Self {
         let text = random.map(|byte| char::from(CHARACTERS[usize::from(byte & 63)]));
         let (ufrag, password) = text.split_at(8);

@@ -8,7 +8,7 @@
 //! # use outflow_media::Time;
 //! # fn datagram(agent: &mut Agent, now: Time, path: Path, bytes: &[u8], mut send: impl FnMut(Path, Vec<u8>)) {
 //! if let Ok(check) = Check::new_checked(bytes) {
-//!     // What is no answer to the peer's own words is nobody's: it is counted, and gets no answer.
+//!     // A message that is not the peer's, or answers nothing, is counted, and gets no answer.
 //!     let _ignored = agent.handle(now, path, &check);
 //! }
 //! let until = loop {

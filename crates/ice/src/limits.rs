@@ -9,6 +9,9 @@ pub const MESSAGE_BYTES_MAX: usize = 1500;
 /// Characters of the peer's part of a user's name (RFC 8839, section 5.4). One that has more is malformed.
 pub const UFRAG_MAX: usize = 256;
 
+/// Attributes that are not understood and that a refusal names; further ones are in the next.
+pub const UNKNOWN_MAX: usize = 8;
+
 /// Paths of a peer that have been checked. With one more, the one goes that was checked first and is not in use.
 pub const PATHS_MAX: usize = 6;
 

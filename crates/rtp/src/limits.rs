@@ -31,6 +31,9 @@ pub const UNIT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Frames in one packet of AAC; a packet with more of them is malformed.
 pub const AAC_FRAMES_MAX: usize = 64;
 
+/// Characters of a name or password of an offer (RFC 8839, section 5.4); one with more is refused.
+pub const OFFER_CREDENTIAL_MAX: usize = 256;
+
 /// Media of an offer of WebRTC; one with more is refused.
 pub const OFFER_MEDIA_MAX: usize = 16;
 

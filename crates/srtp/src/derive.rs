@@ -109,10 +109,10 @@ impl Halves {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn hex(text: &str) -> Vec<u8> {
+    pub(crate) fn hex(text: &str) -> Vec<u8> {
         let digits: Vec<_> = text.chars().filter_map(|digit| digit.to_digit(16)).collect();
         digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
     }

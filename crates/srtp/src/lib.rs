@@ -1,7 +1,7 @@
 //! Secure RTP (RFC 3711), with AES-GCM (RFC 7714) or AES in counter mode and HMAC-SHA1, keyed by DTLS (RFC 5764).
 //!
 //! A [`Sealer`] is one end's way out, an [`Opener`] its way in. Both work in place, on packets of the caller's, and
-//! neither allocates. Whoever numbers packets knows how often sequence numbers have come round; so a sealer is told,
+//! neither allocates. The owner of a source knows how often its sequence numbers have come round; so a sealer is told,
 //! and keeps nothing for each source: what is sent once more, or by another source, is sealed like everything else.
 //!
 //! ```
@@ -85,7 +85,7 @@ pub enum Refused {
     /// It is no packet of RTP or RTCP, or too short to be a sealed one.
     #[error("no packet of SRTP")]
     Malformed,
-    /// Nobody with the key has sealed it, or it was changed.
+    /// It was sealed without the key, or it was changed.
     #[error("not authentic")]
     Unauthentic,
     /// It was there before, or is too old to tell.

@@ -1,6 +1,6 @@
 //! Limits of secure RTP, with what happens when they are reached.
 
-/// Sources of one peer whose packets are opened. Packets of one more are refused: a publisher has two for each track and
+/// Sources of one peer of which packets are opened. Packets of one more are refused: a publisher has two for each track and
 /// layer, and one more that began again.
 pub const SOURCES_MAX: usize = 32;
 

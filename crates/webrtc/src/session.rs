@@ -114,7 +114,7 @@ impl Session {
         Session { agent, dtls, keys: None, at: None, has_ended: false, outputs: VecDeque::new() }
     }
 
-    /// Where media goes: none before the peer has said so, and shown who it is.
+    /// Where media goes: none before the peer has said so, and shown its certificate.
     pub fn path(&self) -> Option<Path> {
         self.agent.selected().filter(|_| self.keys.is_some() && !self.has_ended)
     }

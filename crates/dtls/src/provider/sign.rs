@@ -60,7 +60,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Whether a peer has the key of the certificate that it shows. Whose certificate it is, its fingerprint says.
+/// Whether a peer has the key of the certificate that it shows. The fingerprint of the certificate says which peer that is.
 #[derive(Debug)]
 pub(super) struct Verifier;
 

@@ -52,7 +52,7 @@ pub struct AcceptedPayload<'a> {
     /// As it was offered.
     pub clock_rate: u32,
     /// As it was offered; 0 if that was not said.
-    pub channels: u16,
+    pub channels: u8,
     /// The relay's own; empty if there is nothing to say.
     pub fmtp: &'a str,
     /// What of the feedback that was offered is taken, or given.

@@ -6,8 +6,11 @@ use outflow_media::format::{Codec, ExtensionMap};
 use sdp_types::{Attribute, Media};
 
 use super::codec::codec;
-use super::parse::{attribute, extensions, needed_lines};
-use crate::limits::{OFFER_MEDIA_MAX, OFFER_PAYLOADS_MAX, OFFER_RIDS_MAX, OFFER_SOURCES_MAX, SDP_BYTES_MAX};
+use super::parse::{attribute, encoding, extensions, needed_lines, of_payload_type};
+use crate::limits::{
+    OFFER_CREDENTIAL_MAX, OFFER_MEDIA_MAX, OFFER_PAYLOADS_MAX, OFFER_RIDS_MAX, OFFER_SOURCES_MAX,
+    SDP_BYTES_MAX,
+};
 
 #[cfg(test)]
 mod tests;
@@ -94,7 +97,7 @@ pub struct OfferedPayload {
     /// Ticks a second.
     pub clock_rate: u32,
     /// Of sound; 0 if that is not said.
-    pub channels: u16,
+    pub channels: u8,
     /// `a=fmtp`.
     pub fmtp: String,
     /// `a=rtcp-fb`: `nack`, `nack pli`, `transport-cc`.
@@ -160,7 +163,9 @@ impl Offer {
             return Err(OfferError::Lite);
         }
         let first = |name| all().find_map(|attributes| attribute(attributes, name));
-        let long = |name, least| first(name).filter(|value: &&str| (least..=256).contains(&value.len()));
+        let long = |name, least| {
+            first(name).filter(|value: &&str| (least..=OFFER_CREDENTIAL_MAX).contains(&value.len()))
+        };
         let (ufrag, password) = (long("ice-ufrag", 4), long("ice-pwd", 22));
         let (ufrag, password) = ufrag.zip(password).ok_or(OfferError::NoCredentials)?;
         let mut fingerprints: Vec<_> =
@@ -255,45 +260,33 @@ fn direction(attributes: &[Attribute]) -> Option<Direction> {
     })
 }
 
-/// `NUMBER REST` of an attribute, for all payload types (`*`) or one.
-fn numbered<'a>(attributes: &'a [Attribute], name: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
-    values(attributes, name).filter_map(|value| value.split_once(char::is_whitespace))
-}
-
 fn payloads(media: &Media) -> Vec<OfferedPayload> {
     let is_video = media.media.eq_ignore_ascii_case("video");
-    let fmtp = |number: u8| {
-        let mut all = numbered(&media.attributes, "fmtp");
-        all.find(|(of, _)| of.parse() == Ok(number)).map_or("", |(_, fmtp)| fmtp.trim())
-    };
     let mut payloads: Vec<OfferedPayload> = Vec::new();
     let mut repairs: Vec<(u8, u8)> = Vec::new();
     let numbers = media.fmt.split_whitespace().filter_map(|number| number.parse::<u8>().ok());
     for number in numbers.filter(|number| *number < 128).take(OFFER_PAYLOADS_MAX) {
-        let mut maps = numbered(&media.attributes, "rtpmap");
-        let Some((_, map)) = maps.find(|(of, _)| of.parse() == Ok(number)) else { continue };
-        let mut fields = map.trim().split('/');
-        let (encoding, clock_rate) = (fields.next().unwrap_or(""), fields.next());
-        let Some(clock_rate) = clock_rate.and_then(|rate| rate.parse().ok()).filter(|rate| *rate > 0) else {
-            continue;
-        };
-        let fmtp = fmtp(number);
+        let map = of_payload_type(media, "rtpmap", number).and_then(encoding);
+        let Some((encoding, Some(clock_rate), channels)) = map else { continue };
+        let fmtp = of_payload_type(media, "fmtp", number).unwrap_or("");
         if encoding.eq_ignore_ascii_case("rtx") {
             let apt = fmtp.split(';').find_map(|part| part.trim().strip_prefix("apt="));
             repairs.extend(apt.and_then(|of| of.parse().ok()).map(|of| (of, number)));
             continue;
         }
-        let feedback = numbered(&media.attributes, "rtcp-fb");
-        let feedback = feedback.filter(|(of, _)| *of == "*" || of.parse() == Ok(number));
+        let feedback = values(&media.attributes, "rtcp-fb").filter_map(|value| {
+            let (of, word) = value.split_once(char::is_whitespace)?;
+            (of == "*" || of.parse() == Ok(number)).then(|| word.trim().to_owned())
+        });
         payloads.push(OfferedPayload {
             number,
             repair: None,
             codec: codec(encoding, fmtp, is_video),
             encoding: encoding.to_owned(),
             clock_rate,
-            channels: fields.next().and_then(|channels| channels.parse().ok()).unwrap_or(0),
+            channels,
             fmtp: fmtp.to_owned(),
-            feedback: feedback.map(|(_, word)| word.trim().to_owned()).take(OFFER_PAYLOADS_MAX).collect(),
+            feedback: feedback.take(OFFER_PAYLOADS_MAX).collect(),
         });
     }
     for payload in &mut payloads {

@@ -87,7 +87,7 @@ pub(super) fn attribute<'a>(attributes: &'a [Attribute], name: &str) -> Option<&
 }
 
 /// What an attribute says of a payload type: the rest behind its number.
-fn of_payload_type<'a>(media: &'a Media, name: &str, payload_type: u8) -> Option<&'a str> {
+pub(super) fn of_payload_type<'a>(media: &'a Media, name: &str, payload_type: u8) -> Option<&'a str> {
     let values = media.attributes.iter().filter(|a| a.attribute.eq_ignore_ascii_case(name));
     values
         .filter_map(|a| a.value.as_deref()?.trim().split_once(char::is_whitespace))
@@ -95,17 +95,20 @@ fn of_payload_type<'a>(media: &'a Media, name: &str, payload_type: u8) -> Option
         .map(|(_, rest)| rest.trim())
 }
 
+/// `NAME/RATE[/CHANNELS]`: the rate is none if it is not said, the channels are 0.
+pub(super) fn encoding(map: &str) -> Option<(&str, Option<u32>, u8)> {
+    let mut fields = map.split('/').map(str::trim);
+    let name = fields.next().filter(|name| !name.is_empty())?;
+    let rate = fields.next().and_then(|rate| rate.parse().ok()).filter(|rate| *rate > 0);
+    Some((name, rate, fields.next().and_then(|channels| channels.parse().ok()).unwrap_or(0)))
+}
+
 fn track(media: &Media, session: &[Attribute]) -> Option<Track> {
     let payload_type: u8 = media.fmt.split_whitespace().next()?.parse().ok().filter(|pt| *pt < 128)?;
     let video = media.media.eq_ignore_ascii_case("video");
     let map = of_payload_type(media, "rtpmap", payload_type).unwrap_or("");
-    let mut fields = map.split('/').map(str::trim);
-    let described = fields.next().filter(|name| !name.is_empty()).map(|name| {
-        let rate = fields.next().and_then(|rate| rate.parse().ok()).filter(|rate| *rate > 0);
-        (name, rate, fields.next().and_then(|channels| channels.parse().ok()).unwrap_or(0))
-    });
     let known = static_type(payload_type).map(|(name, rate, channels)| (name, Some(rate), channels));
-    let (encoding, clock_rate, channels) = described.or(known).unwrap_or(("", None, 0));
+    let (encoding, clock_rate, channels) = encoding(map).or(known).unwrap_or(("", None, 0));
     let fmtp = of_payload_type(media, "fmtp", payload_type).unwrap_or("");
     Some(Track {
         codec: if is_srtp(media) { Codec::Srtp { video } } else { codec(encoding, fmtp, video) },

@@ -1,10 +1,11 @@
-//! Both ends, and an implementation of somebody else's at either end.
+//! Both ends, and another implementation at either end.
 
 use libsrtp::{MasterKey, ProtectionProfile, RecvSession, SendSession, StreamConfig};
 use proptest::prelude::*;
 
 use super::*;
 use crate::Sealer;
+use crate::derive::tests::hex;
 use crate::limits::WINDOW;
 
 const KEY: [u8; 32] = *b"the key, which may be longer....";
@@ -131,11 +132,6 @@ fn packets_are_sealed_as_in_the_rfc() {
     }
 }
 
-fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<_> = text.chars().filter_map(|digit| digit.to_digit(16)).collect();
-    digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
-}
-
 #[test]
 fn what_was_changed_cut_or_comes_again_is_refused() {
     for profile in Profile::ALL {
@@ -181,7 +177,7 @@ fn packets_out_of_order_and_losses_over_a_round_are_opened() {
 }
 
 #[test]
-fn nobody_makes_it_keep_sources_without_the_key_and_with_it_no_more_than_some() {
+fn no_sources_are_kept_without_the_key_and_with_it_no_more_than_some() {
     let (sealer, mut opener) = ends(Profile::AeadAes128Gcm);
     let of = |ssrc: u32| {
         let mut packet = rtp(1, b"x");

@@ -1,4 +1,4 @@
-//! A peer that finds the relay, shows who it is, sends and is sent to.
+//! A peer that finds the relay, shows its certificate, sends and is sent to.
 
 use core::time::Duration;
 
@@ -111,7 +111,7 @@ fn a_peer_is_found_known_and_sent_to() {
     let mut both = Both::new();
     assert_eq!(both.session.seal(&mut rtp(), 0), Err(Ignored::TooEarly));
     both.check(path(1), true);
-    assert_eq!(both.session.path(), None, "it has not shown who it is");
+    assert_eq!(both.session.path(), None, "it has not shown its certificate");
     both.shake_hands(path(1));
     assert_eq!(both.session.path(), Some(path(1)));
     let (mut sealer, mut opener) = both.srtp();
@@ -144,7 +144,7 @@ fn nothing_but_checks_is_taken_from_where_the_peer_was_not_heard() {
 }
 
 #[test]
-fn a_peer_that_is_somebody_else_gets_nothing() {
+fn a_peer_with_another_certificate_gets_nothing() {
     let [peer, other] = [(); 2].map(|()| Identity::generate().expect("a certificate"));
     let mut both = Both::with(&peer, other.fingerprint());
     both.check(path(1), true);
