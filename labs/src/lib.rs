@@ -7,6 +7,7 @@
 pub mod arrivals;
 pub mod baseline;
 pub mod bench;
+pub mod browser;
 pub mod cage;
 pub mod core_time;
 pub mod drain;

@@ -1,6 +1,6 @@
 //! `outflow emulate`: programs behind links.
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -45,11 +45,11 @@ fn a_program_is_as_far_away_as_its_link_says() -> Result<()> {
     let mut running = emulate(&near, &["--json", "--link", "30 ms"], &script)?.start()?;
     for six in [false, true] {
         let mut bytes = [0; 64];
-        let (length, from) = socket.recv_from(&mut bytes).with_context(|| running.account())?;
+        let (length, from) = heard(&socket, &mut bytes).with_context(|| running.account())?;
         ensure!(&bytes[..length] == b"one\n" && from.ip().to_canonical().is_ipv6() == six, "{from}");
         let answered = Instant::now();
         socket.send_to(b"2", from)?;
-        let (length, _) = socket.recv_from(&mut bytes).with_context(|| running.account())?;
+        let (length, _) = heard(&socket, &mut bytes).with_context(|| running.account())?;
         // No packet comes too early; how late one may be depends on the machine.
         ensure!(answered.elapsed() >= Duration::from_millis(60), "{:?}", answered.elapsed());
         ensure!(&bytes[..length] == b"2\n", "{:?}", &bytes[..length]);
@@ -59,6 +59,16 @@ fn a_program_is_as_far_away_as_its_link_says() -> Result<()> {
     ensure!(report["links"]["there"]["packets"].as_u64() >= Some(2), "{report}");
     ensure!(report["links"]["there"]["lost"] == 0 && report["refused"] == 0, "{report}");
     Ok(())
+}
+
+/// What comes. A socket that waits for a time is not waited for again by itself when a signal comes (signal(7)).
+fn heard(socket: &UdpSocket, bytes: &mut [u8]) -> std::io::Result<(usize, SocketAddr)> {
+    loop {
+        match socket.recv_from(bytes) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            heard => return heard,
+        }
+    }
 }
 
 #[test]

@@ -33,6 +33,17 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
+/// A body as it came. What it is says its content type.
+pub struct Raw(pub Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Raw {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
+        whole(request, state).await.map(Raw)
+    }
+}
+
 /// A JSON body that may be left out: then it is what there is without one.
 pub(crate) struct OptionalBody<T>(pub(crate) T);
 

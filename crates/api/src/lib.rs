@@ -34,9 +34,10 @@ use outflow_control::Control;
 use utoipa_axum::router::OpenApiRouter;
 
 pub use error::{ErrorBody, HttpError};
-pub use extract::{Body, Peer};
+pub use extract::{Body, Peer, Raw};
 pub use pages::{Measure, Page, Pages};
 pub use state::Http;
+pub use status::asset;
 
 /// Everything that is served, besides streams on connections of their own.
 pub fn router(control: Control) -> Router {

@@ -73,7 +73,7 @@ pub(super) struct AddressView {
 
 impl AddressView {
     fn new((listener, at): (&Listener, Option<SocketAddr>)) -> Option<Self> {
-        let StreamAddress { label, usual_port, suffix, publish } = listener.address;
+        let StreamAddress { label, usual_port, suffix, publish } = listener.address?;
         at.map(|at| AddressView { label, scheme: listener.key, port: at.port(), usual_port, suffix, publish })
     }
 }

@@ -24,8 +24,8 @@ pub struct Listener {
     pub is_tcp: bool,
     /// Receivers that come in there, as a graph names them, and what they get.
     pub players: (&'static str, Contract),
-    /// How its address is shown to people.
-    pub address: StreamAddress,
+    /// How the addresses of streams at it are shown to people, if they are such.
+    pub address: Option<StreamAddress>,
 }
 
 /// How the address of a stream at a listener is shown to people: `KEY://HOST:PORT/STREAM`, and what follows.

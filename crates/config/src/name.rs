@@ -6,6 +6,9 @@ use crate::limits::{NAME_BYTES_MAX, NAME_PART_BYTES_MAX};
 /// First parts of paths that the HTTP server answers itself.
 const RESERVED: [&str; 5] = ["api", "metrics", "healthz", "readyz", "assets"];
 
+/// First parts of paths of pages behind which a stream's name stands.
+const PAGES: [&str; 2] = ["play", "publish"];
+
 /// Checks a stream's name: parts of letters, digits, `_`, `.` and `-`, each beginning with a
 /// letter or digit, joined by `/`. It stands in addresses as it is (`rtsp://host/NAME`,
 /// `http://host/NAME.ts`).
@@ -29,8 +32,8 @@ pub fn check_name(name: &str) -> Result<(), Invalid> {
             return wrong(format!("'{name}' is no name for a stream"));
         }
     }
-    let first = name.split('/').next().unwrap_or(name);
-    if RESERVED.contains(&first) {
+    let (first, is_only) = name.split_once('/').map_or((name, true), |(first, _)| (first, false));
+    if RESERVED.contains(&first) || (PAGES.contains(&first) && !is_only) {
         let what = format!("'{first}' is an address of the relay itself");
         return Err(Invalid::new(what, "choose another name"));
     }
@@ -63,6 +66,8 @@ mod tests {
     fn addresses_of_the_relay_are_no_names() {
         assert!(check_name("api/v1").is_err());
         assert!(check_name("metrics").is_err());
+        assert!(check_name("play/stage").is_err() && check_name("publish/stage").is_err());
+        assert_eq!((check_name("play"), check_name("live/play/a")), (Ok(()), Ok(())));
         assert_eq!(check_name("live/metrics"), Ok(()));
         assert!(check_name("stage.ts").is_err());
     }

@@ -1,4 +1,4 @@
-//! TCP listeners of fronts, plain and in TLS.
+//! Where fronts listen: by TCP, plain and in TLS, and by UDP.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use outflow_engine::message::ControlError;
 use outflow_socket::choose_families;
+use outflow_udp::{Options, Udp};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio_rustls::TlsAcceptor;
 
@@ -40,6 +41,24 @@ impl Control {
             }
         }
         Ok(listeners)
+    }
+
+    /// A socket of UDP for a protocol at an address: that of the process before, or a new one. An upgrade hands it on.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub fn datagrams(&self, protocol: &str, at: SocketAddr) -> Result<Udp, ControlError> {
+        let at = place(protocol, at);
+        let failed = |e| ControlError::system(format!("listening for {protocol} at {at} (see [listen])"), &e);
+        let (upgrade, options) = (self.shared::<Upgrade>(), Options::default());
+        let udp = match upgrade.listener(protocol, at) {
+            Some(taken) => Udp::taken(taken, &options),
+            None => Udp::bind(at, &options),
+        };
+        let udp = udp.map_err(failed)?;
+        upgrade.listens(protocol, at, udp.as_fd().try_clone_to_owned().map_err(failed)?);
+        tracing::info!(protocol, %at, "listening");
+        Ok(udp)
     }
 }
 

@@ -54,14 +54,15 @@ impl Clock {
     }
 }
 
-/// Memory that handshakes need while they are worked at, one after the other.
-#[derive(Debug)]
+/// Memory that handshakes need while they are worked at, one after the other. It is there once it is used.
+#[derive(Debug, Default)]
 pub struct Scratch(Vec<u8>);
 
-impl Default for Scratch {
-    fn default() -> Self {
+impl Scratch {
+    fn memory(&mut self) -> &mut [u8] {
         // A certificate of a peer is no longer than what is kept of its datagrams.
-        Scratch(vec![0; KEPT_MAX * DATAGRAM_MAX])
+        self.0.resize(KEPT_MAX * DATAGRAM_MAX, 0);
+        &mut self.0
     }
 }
 
@@ -188,9 +189,11 @@ impl Server {
         Ok(())
     }
 
-    /// The time that [`Output::Wait`] said has come.
+    /// The time that [`Output::Wait`] said has come; before, nothing happens.
     pub fn handle_timeout(&mut self, now: Time, scratch: &mut Scratch) {
-        let Some(dtls) = &mut self.dtls else { return };
+        let Some(dtls) = self.dtls.as_mut().filter(|_| self.due.is_some_and(|due| due <= now)) else {
+            return;
+        };
         let handled = dtls.handle_timeout(self.clock.instant(now));
         self.drain(now, handled, scratch);
     }
@@ -220,7 +223,7 @@ impl Server {
         let (mut is_connected, mut is_closed) = (false, false);
         loop {
             let Some(dtls) = &mut self.dtls else { return };
-            match dtls.poll_output(&mut scratch.0) {
+            match dtls.poll_output(scratch.memory()) {
                 dimpl::Output::Packet(bytes) => self.outputs.push_back(Output::Send(bytes.to_vec())),
                 dimpl::Output::PeerCert(certificate) => {
                     let fingerprint = Fingerprint::of(certificate);

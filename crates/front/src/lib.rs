@@ -24,6 +24,7 @@ fronts! {
     "hooks" => hooks,
     "tree" => tree,
     "wasm" => wasm,
+    "webrtc" => webrtc,
 }
 
 /// What all of them add to the configuration.

@@ -18,6 +18,7 @@ use outflow_engine::Packets;
 use outflow_engine::message::{ControlError, Delivery, Peer, PeerEvent, PeerPath, PeerWake, Receiver};
 use outflow_media::ecn::Mark;
 use outflow_media::{Format, Time, Track};
+use outflow_packet::TrackMask;
 use outflow_relay::{Encapsulation, Report};
 use outflow_rtp::PlainHeader;
 use outflow_udp::{Options, Udp};
@@ -89,8 +90,10 @@ async fn give_a_packet(control: &Control, mistaken: Mistaken) -> (Publisher, Pla
     let camera = control.publish("live", options).await.expect("free");
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
     let receiver = Receiver::new("mistaken", here, Default::default());
-    let playing =
-        control.play("live", receiver, Delivery::Peer(Encapsulation::Rtp, 1)).await.expect("a place");
+    let playing = control
+        .play("live", receiver, Delivery::Peer(Encapsulation::Rtp, 1, TrackMask::ALL))
+        .await
+        .expect("a place");
     let udp = Arc::new(Udp::bind(here, &Options::default()).expect("a port"));
     playing.start_peer(Box::new(mistaken), PeerPath { udp, peer: here, own: None });
     let header = PlainHeader { marker: true, payload_type: 96, sequence: 0, timestamp: 0, ssrc: 7 };

@@ -12,6 +12,7 @@ use outflow_engine::Packets;
 use outflow_engine::message::{CloseReason, Delivery, Peer, PeerEvent, PeerPath, PeerWake, Receiver};
 use outflow_media::ecn::Mark;
 use outflow_media::{Format, Time, Track};
+use outflow_packet::TrackMask;
 use outflow_relay::{Encapsulation, Report};
 use outflow_rtp::{PlainHeader, RtpHeader};
 use outflow_udp::{HandedOver, Options, Parcel, Udp};
@@ -107,8 +108,10 @@ impl Player {
         wire.set_read_timeout(Some(PATIENCE)).expect("set");
         let peer = wire.local_addr().expect("bound");
         let receiver = Receiver::new("slow", peer, Default::default());
-        let playing =
-            control.play("live", receiver, Delivery::Peer(Encapsulation::Rtp, 1)).await.expect("a place");
+        let playing = control
+            .play("live", receiver, Delivery::Peer(Encapsulation::Rtp, 1, TrackMask::ALL))
+            .await
+            .expect("a place");
         let udp = Arc::new(Udp::bind(here, &Options::default()).expect("a port"));
         let slow = Slow { to: peer, credit: 0, sends: Vec::new(), events: Vec::new() };
         playing.start_peer(Box::new(slow), PeerPath { udp, peer, own: None });

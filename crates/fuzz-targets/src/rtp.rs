@@ -29,8 +29,19 @@ pub(crate) fn rtp(data: &[u8]) {
     }
 }
 
-/// Compound packets; the blocks that are read must be written as they were.
+/// Compound packets; the blocks that are read must be written as they were, and told of others when they are renamed.
 pub(crate) fn rtcp(data: &[u8]) {
+    let mut renamed = data.to_vec();
+    rtcp::rename(&mut renamed, true, |source| Some(source ^ 1));
+    assert_eq!(
+        told(&renamed).map_err(|wrong| wrong.reason),
+        told(data)
+            .map(|mut blocks| {
+                blocks.iter_mut().for_each(|block| block.ssrc ^= 1);
+                blocks
+            })
+            .map_err(|wrong| wrong.reason)
+    );
     let Ok(blocks) = told(data) else { return };
     let read = told(&rtcp::receiver_report(1, &blocks, "fuzz"));
     assert_eq!(read.expect("its own report"), blocks[..blocks.len().min(rtcp::MAX_BLOCKS)]);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use outflow_media::Time;
 use outflow_poc::connection::{Connection, Event, Wake};
 use outflow_poc::endpoint::Handle;
-use outflow_udp::{HandedOver, Inbox, Parcel, Udp};
+use outflow_udp::{Dispatch, HandedOver, Inbox, Udp};
 
 use crate::driver::User;
 
@@ -84,9 +84,7 @@ impl fmt::Debug for Detached {
 pub(crate) struct Routes {
     /// Where a connection is, and its number there.
     by_handle: BTreeMap<Handle, (Inbox, u64)>,
-    /// What is to be handed over, by place: there are few.
-    parcels: Vec<(Inbox, Parcel)>,
-    unread: u64,
+    dispatch: Dispatch,
 }
 
 impl Routes {
@@ -97,7 +95,7 @@ impl Routes {
     pub(crate) fn remove(&mut self, handle: Handle) {
         self.by_handle.remove(&handle);
         if self.by_handle.is_empty() {
-            self.parcels.clear();
+            self.dispatch.clear();
         }
     }
 
@@ -109,25 +107,11 @@ impl Routes {
     /// Puts a datagram down for a connection; its number is filled in.
     pub(crate) fn put(&mut self, handle: Handle, datagram: HandedOver<'_>) {
         let Some((inbox, peer)) = self.by_handle.get(&handle) else { return };
-        let at = match self.parcels.iter().position(|(known, _)| known.is(inbox)) {
-            Some(at) => at,
-            None => {
-                self.parcels.push((inbox.clone(), Parcel::default()));
-                self.parcels.len() - 1
-            }
-        };
-        let (inbox, parcel) = &mut self.parcels[at];
-        parcel.add(&HandedOver { peer: *peer, ..datagram });
-        if parcel.is_full() {
-            self.unread += inbox.give(core::mem::take(parcel));
-        }
+        self.dispatch.put(inbox, &HandedOver { peer: *peer, ..datagram });
     }
 
     /// Hands over what was put down. Answers how many datagrams found no room.
     pub(crate) fn hand_over(&mut self) -> u64 {
-        for (inbox, parcel) in self.parcels.iter_mut().filter(|(_, parcel)| !parcel.is_empty()) {
-            self.unread += inbox.give(core::mem::take(parcel));
-        }
-        core::mem::take(&mut self.unread)
+        self.dispatch.hand_over()
     }
 }

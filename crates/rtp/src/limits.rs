@@ -31,6 +31,9 @@ pub const UNIT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Frames in one packet of AAC; a packet with more of them is malformed.
 pub const AAC_FRAMES_MAX: usize = 64;
 
+/// Packets that one message may ask for; what else it asks for is passed over.
+pub const NACKS_MAX: usize = 256;
+
 /// Characters of a name or password of an offer (RFC 8839, section 5.4); one with more is refused.
 pub const OFFER_CREDENTIAL_MAX: usize = 256;
 

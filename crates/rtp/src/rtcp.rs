@@ -4,12 +4,16 @@ mod compound;
 mod estimate;
 mod key_frame;
 mod level;
+mod lost;
+mod rename;
 
 use core::time::Duration;
 
 pub use estimate::{Limit, limit_noted};
 pub use key_frame::key_frame_request;
 pub use level::{LevelAnswer, LevelMessage, LevelRequest};
+pub use lost::lost;
+pub use rename::rename;
 use rtcp_types::prelude::{RtcpPacket as _, RtcpPacketParserExt as _};
 use rtcp_types::{
     App, Bye, Compound, Packet, ReceiverReport as WireReceiverReport, ReportBlock as WireBlock,
@@ -126,6 +130,15 @@ pub enum Report {
         /// The source that it is asked of.
         media: u32,
     },
+    /// A receiver lacks packets.
+    Lost {
+        /// The SSRC that says so.
+        from: u32,
+        /// Their source.
+        media: u32,
+        /// Their sequence numbers, [`NACKS_MAX`](crate::limits::NACKS_MAX) at most.
+        numbers: Vec<u16>,
+    },
 }
 
 /// Reads a compound packet and tells each thing in it, in its order. Packets of other types are
@@ -169,6 +182,10 @@ pub fn read(data: &[u8], mut tell: impl FnMut(Report)) -> Result<(), Malformed> 
                 limits.into_iter().for_each(|limit| tell(Report::Limit { from, limit, is_tmmbr: false }));
             }
             Packet::TransportFeedback(feedback) => {
+                if let Some(numbers) = lost::numbers(&feedback) {
+                    let (from, media) = (feedback.sender_ssrc(), feedback.media_ssrc());
+                    tell(Report::Lost { from, media, numbers });
+                }
                 let Ok(Tmmb(limits)) = feedback.parse_fci() else { continue };
                 let from = feedback.sender_ssrc();
                 limits.into_iter().for_each(|limit| tell(Report::Limit { from, limit, is_tmmbr: true }));

@@ -12,6 +12,7 @@
 
 mod batch;
 mod counts;
+mod dispatch;
 pub mod limits;
 mod outbox;
 mod own;
@@ -36,6 +37,7 @@ use crate::limits::{ERRORS_IN_A_ROW_MAX, PIECE_BYTES_MAX};
 
 pub use batch::{Batch, Received};
 pub use counts::Counts;
+pub use dispatch::Dispatch;
 pub use outbox::Outbox;
 pub use parcel::{HandedOver, Inbox, Parcel, Parcels, inbox};
 

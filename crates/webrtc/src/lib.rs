@@ -29,5 +29,7 @@
 //! ```
 
 mod session;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use session::{End, Ignored, Output, Received, Session, Wake};

@@ -20,20 +20,21 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// The page itself.
 pub(super) async fn page() -> impl IntoResponse {
-    (headers("text/html; charset=utf-8"), PAGE)
+    (asset("text/html; charset=utf-8", POLICY), PAGE)
 }
 
 /// What the page is made of. It tells nothing, so that every client may have it.
 pub(super) fn assets<S: Clone + Send + Sync + 'static>() -> Router<S> {
     ASSETS.iter().fold(Router::new(), |router, (path, kind, content)| {
-        router.route(path, get(move || async move { (headers(kind), *content) }))
+        router.route(path, get(move || async move { (asset(kind, POLICY), *content) }))
     })
 }
 
-fn headers(kind: &'static str) -> [(HeaderName, &'static str); 5] {
+/// What is said of a file that is compiled in: its media type, and what a page of it may do.
+pub fn asset(kind: &'static str, policy: &'static str) -> [(HeaderName, &'static str); 5] {
     [
         (header::CONTENT_TYPE, kind),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CONTENT_SECURITY_POLICY, policy),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         // A relay that was replaced by a newer one shows the newer page.

@@ -64,9 +64,9 @@ pub enum Delivery {
     Datagrams(Encapsulation, Ends),
     /// A byte stream: packets one after the other. The connection is given when the receiver starts.
     Bytes(Encapsulation, Framing),
-    /// A state machine of its own, which is given when the receiver starts ([`Peer`](super::Peer)). Beside its own
-    /// bytes and those of UDP, a packet takes this many on the way.
-    Peer(Encapsulation, usize),
+    /// A state machine of its own, which is given when the receiver starts ([`Peer`](super::Peer)), for these tracks.
+    /// Beside its own bytes and those of UDP, a packet takes this many on the way.
+    Peer(Encapsulation, usize, TrackMask),
 }
 
 /// Where datagrams come from and go to.
@@ -107,7 +107,7 @@ impl Delivery {
         match self {
             Delivery::Datagrams(encapsulation, _)
             | Delivery::Bytes(encapsulation, _)
-            | Delivery::Peer(encapsulation, _) => *encapsulation,
+            | Delivery::Peer(encapsulation, ..) => *encapsulation,
         }
     }
 
@@ -119,9 +119,8 @@ impl Delivery {
         match self {
             Delivery::Datagrams(_, Ends::Negotiated(_, to)) => of(&mut to.iter().map(|to| to.track)),
             Delivery::Bytes(_, Framing::Interleaved(channels)) => of(&mut channels.iter().map(|c| c.track)),
-            Delivery::Datagrams(_, Ends::Configured(_)) | Delivery::Bytes(..) | Delivery::Peer(..) => {
-                TrackMask::ALL
-            }
+            Delivery::Peer(_, _, tracks) => *tracks,
+            Delivery::Datagrams(_, Ends::Configured(_)) | Delivery::Bytes(..) => TrackMask::ALL,
         }
     }
 }

@@ -116,7 +116,7 @@ impl Paths {
     ) -> Result<Out, ControlError> {
         match delivery {
             Delivery::Bytes(_, framing) => Ok(Out::Stream { connection: None, framing, unsent: Vec::new() }),
-            Delivery::Peer(_, overhead) => Ok(Out::Peer { place: None, overhead }),
+            Delivery::Peer(_, overhead, _) => Ok(Out::Peer { place: None, overhead }),
             Delivery::Datagrams(_, Ends::Negotiated(site, to)) => {
                 self.ports.negotiated(watch, receiver, &site, &to)
             }

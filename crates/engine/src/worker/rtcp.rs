@@ -218,6 +218,7 @@ fn is_of_receiver(now: Time, pin: &mut Pin, report: &rtcp::Report) -> bool {
         rtcp::Report::Sender(report) => pin.hear(now, report.ssrc),
         rtcp::Report::Block { from, .. }
         | rtcp::Report::KeyFrame { from, .. }
+        | rtcp::Report::Lost { from, .. }
         | rtcp::Report::Limit { from, .. }
         | rtcp::Report::Level { from, .. } => pin.is(*from),
         rtcp::Report::Bye { ssrc } => {

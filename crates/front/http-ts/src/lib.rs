@@ -46,12 +46,12 @@ const LISTENERS: &[Listener] = &[
         needs_tls: false,
         is_tcp: true,
         players: ("HTTP players", Contract::Ts),
-        address: StreamAddress {
+        address: Some(StreamAddress {
             label: "HTTP",
             usual_port: Some(80),
             suffix: ".ts",
             publish: Some("ffmpeg -re -i FILE -c copy -f mpegts -method PUT URL"),
-        },
+        }),
     },
     Listener {
         key: ENCRYPTED,
@@ -59,7 +59,7 @@ const LISTENERS: &[Listener] = &[
         needs_tls: true,
         is_tcp: true,
         players: ("HTTP players", Contract::Ts),
-        address: StreamAddress { label: "HTTPS", usual_port: Some(443), suffix: ".ts", publish: None },
+        address: Some(StreamAddress { label: "HTTPS", usual_port: Some(443), suffix: ".ts", publish: None }),
     },
 ];
 

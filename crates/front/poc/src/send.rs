@@ -7,6 +7,7 @@ use outflow_control::limits::RECONNECT_WAIT_MIN;
 use outflow_control::{Control, Playing, PushOptions, Reconnect, Upgrade};
 use outflow_engine::message::{CloseReason, ControlError, Delivery, Described, PeerPath};
 use outflow_engine::system::random_u32;
+use outflow_packet::TrackMask;
 use outflow_poc::connection::SendError;
 use outflow_poc_socket::media::Form;
 use outflow_poc_socket::save::PocEnd;
@@ -37,7 +38,7 @@ pub(super) fn delivery(form: Form) -> Delivery {
         Form::Ts => Encapsulation::Ts,
         Form::Rtp => Encapsulation::Rtp,
     };
-    Delivery::Peer(encapsulation, OVERHEAD)
+    Delivery::Peer(encapsulation, OVERHEAD, TrackMask::ALL)
 }
 
 /// What is said of a stream before its packets.

@@ -58,7 +58,7 @@ pub(crate) fn protocol() -> Protocol {
             needs_tls: false,
             is_tcp: false,
             players: ("POC players", Contract::Rtp),
-            address: StreamAddress { label: "POC", usual_port: None, suffix: "", publish: None },
+            address: Some(StreamAddress { label: "POC", usual_port: None, suffix: "", publish: None }),
         }],
         tables: vec![Table::of::<Poc>(NAME)],
         sources: &[SCHEME],

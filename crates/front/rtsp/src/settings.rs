@@ -63,12 +63,12 @@ pub(crate) fn protocol() -> Protocol {
                 needs_tls: false,
                 is_tcp: true,
                 players: PLAYERS,
-                address: StreamAddress {
+                address: Some(StreamAddress {
                     label: "RTSP",
                     usual_port: Some(554),
                     suffix: "",
                     publish: Some("ffmpeg -re -i FILE -c copy -f rtsp URL"),
-                },
+                }),
             },
             Listener {
                 key: ENCRYPTED,
@@ -76,12 +76,12 @@ pub(crate) fn protocol() -> Protocol {
                 needs_tls: true,
                 is_tcp: true,
                 players: PLAYERS,
-                address: StreamAddress {
+                address: Some(StreamAddress {
                     label: "RTSP, TLS",
                     usual_port: Some(322),
                     suffix: "",
                     publish: None,
-                },
+                }),
             },
         ],
         tables: vec![Table::of_source::<SourceSettings>()],

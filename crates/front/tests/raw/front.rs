@@ -24,7 +24,7 @@ const LISTENERS: &[Listener] = &[Listener {
     needs_tls: false,
     is_tcp: true,
     players: ("raw players", Contract::Ts),
-    address: StreamAddress { label: "raw", usual_port: None, suffix: "", publish: None },
+    address: Some(StreamAddress { label: "raw", usual_port: None, suffix: "", publish: None }),
 }];
 
 #[derive(Debug)]

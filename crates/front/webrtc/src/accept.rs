@@ -1,0 +1,134 @@
+//! What a publisher offers, and what of it is taken (RFC 3264; RFC 9429, section 5.3).
+
+use outflow_media::format::{Codec, ExtensionKind, ExtensionMap, Track};
+use outflow_rtp::fmtp;
+use outflow_rtp::sdp::{Accepted, AcceptedPayload, Direction, Offer, OfferedMedia, OfferedPayload};
+
+use crate::ingest::Receiving;
+
+/// A section of an offer that becomes a track.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken<'a> {
+    media: &'a OfferedMedia,
+    payload: &'a OfferedPayload,
+}
+
+/// Takes a track of each section that is sent with a codec that is known: the first of them.
+pub(crate) fn take(offer: &Offer) -> Vec<(&OfferedMedia, Option<Taken<'_>>)> {
+    let section = |media: &'_ OfferedMedia| {
+        let sends = matches!(media.direction, Direction::Send | Direction::SendReceive);
+        let usable = sends && media.is_bundled && media.protocol.ends_with("RTP/SAVPF");
+        usable.then(|| media.payloads.iter().position(is_known)).flatten()
+    };
+    let taken = |media| section(media).map(|at| Taken { media, payload: &media.payloads[at] });
+    offer.media.iter().map(|media| (media, taken(media))).collect()
+}
+
+fn is_known(payload: &OfferedPayload) -> bool {
+    match payload.codec {
+        // Units of pictures come one after the other (RFC 6184, section 6).
+        Codec::H264 { .. } => fmtp::get(&payload.fmtp, "packetization-mode") != Some("2"),
+        Codec::H265 { .. } | Codec::Vp8 | Codec::Vp9 | Codec::Av1 | Codec::Opus => true,
+        _ => false,
+    }
+}
+
+/// Where layers are said.
+fn is_of_use(extension: &ExtensionMap) -> bool {
+    matches!(extension.kind, ExtensionKind::DependencyDescriptor | ExtensionKind::FrameMarking)
+}
+
+const NACK: &str = "nack";
+
+/// What the relay says to publishers: which packets it lacks, and that a key frame is wanted.
+const FEEDBACK: [&str; 3] = [NACK, "nack pli", "ccm fir"];
+
+impl<'a> Taken<'a> {
+    /// The track of the stream.
+    pub(crate) fn track(&self) -> Track {
+        let OfferedPayload { number, ref codec, ref encoding, clock_rate, channels, ref fmtp, .. } =
+            *self.payload;
+        Track {
+            codec: codec.clone(),
+            payload_type: number,
+            clock_rate,
+            channels,
+            fmtp: fmtp.clone(),
+            encoding: encoding.clone(),
+            extensions: self.media.extensions.iter().filter(|one| is_of_use(one)).cloned().collect(),
+        }
+    }
+
+    pub(crate) fn receiving(&self) -> Receiving {
+        let OfferedPayload { number, repair, clock_rate, .. } = *self.payload;
+        Receiving { payload_type: number, repair, repeats: self.offers(NACK), clock_rate }
+    }
+
+    /// As the answer has it.
+    pub(crate) fn accepted(&self, fmtp: &'a str) -> Accepted<'a> {
+        let OfferedPayload { number, repair, ref encoding, clock_rate, channels, .. } = *self.payload;
+        let feedback = FEEDBACK.into_iter().filter(|word| self.offers(word)).collect();
+        let payload = AcceptedPayload { number, repair, encoding, clock_rate, channels, fmtp, feedback };
+        let extensions = self.media.extensions.iter().filter(|one| is_of_use(one));
+        Accepted {
+            direction: Direction::Receive,
+            payloads: vec![payload],
+            extensions: extensions.map(|one| (one.id, one.kind.uri())).collect(),
+            rids: self.media.rids.first().map(String::as_str).into_iter().collect(),
+            source: None,
+        }
+    }
+
+    /// Parameters of the codec, as the publisher offered them; of sound with two channels, that both are wanted.
+    pub(crate) fn fmtp(&self) -> String {
+        match (&self.payload.codec, self.payload.channels) {
+            (Codec::Opus, 2) => fmtp::with(&self.payload.fmtp, "stereo", "1"),
+            _ => self.payload.fmtp.clone(),
+        }
+    }
+
+    fn offers(&self, word: &str) -> bool {
+        self.payload.feedback.iter().any(|offered| offered == word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As OBS offers, with a preferred codec that is not known.
+    const OFFER: &str = "v=0\r\no=rtc 1 0 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\n\
+        a=group:LS 0 1\r\n\
+        a=ice-ufrag:EsAw\r\na=ice-pwd:P2uYro0UCOQ4zxjKXaWCBui1\r\na=fingerprint:sha-256 AA:BB\r\n\
+        a=setup:actpass\r\n\
+        m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=sendonly\r\na=rtcp-mux\r\n\
+        a=rtpmap:111 opus/48000/2\r\n\
+        a=fmtp:111 minptime=10;useinbandfec=1;stereo=1;sprop-stereo=1\r\n\
+        m=video 9 UDP/TLS/RTP/SAVPF 95 96 97\r\na=mid:1\r\na=sendonly\r\na=rtcp-mux\r\n\
+        a=rtpmap:95 VP10/90000\r\n\
+        a=rtpmap:96 H264/90000\r\na=rtcp-fb:96 nack\r\na=rtcp-fb:96 nack pli\r\na=rtcp-fb:96 goog-remb\r\n\
+        a=fmtp:96 profile-level-id=42e01f;packetization-mode=1;level-asymmetry-allowed=1\r\n\
+        a=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\na=extmap:3 urn:ietf:params:rtp-hdrext:sdes:mid\r\n\
+        a=extmap:7 https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension\r\n\
+        a=rid:a send\r\na=rid:b send\r\na=simulcast:send a;b\r\n";
+
+    #[test]
+    fn of_each_section_the_first_codec_that_is_known_becomes_a_track() {
+        let offer = Offer::parse(OFFER.as_bytes()).expect("an offer");
+        let taken = take(&offer);
+        let [sound, picture] = [0, 1].map(|at: usize| taken[at].1.expect("both are taken"));
+        assert_eq!((sound.track().codec, sound.track().channels), (Codec::Opus, 2));
+        let track = picture.track();
+        assert_eq!((track.payload_type, track.encoding.as_str(), track.extensions.len()), (96, "H264", 1));
+        let Receiving { payload_type: 96, repair: Some(97), repeats: true, .. } = picture.receiving() else {
+            panic!("{:?}", picture.receiving())
+        };
+        let fmtp = picture.fmtp();
+        let accepted = picture.accepted(&fmtp);
+        assert_eq!(accepted.payloads[0].feedback, ["nack", "nack pli"]);
+        assert_eq!((accepted.rids, accepted.extensions.len()), (vec!["a"], 1));
+        let plays = OFFER.replace("sendonly", "recvonly");
+        let plays = Offer::parse(plays.as_bytes()).expect("an offer");
+        assert!(take(&plays).iter().all(|(_, taken)| taken.is_none()), "it sends nothing");
+    }
+}

@@ -1,0 +1,180 @@
+//! A publisher: what it sends is taken, what is missing is asked for, and it is told what came.
+
+mod arriving;
+mod missing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use outflow_dtls::Scratch;
+use outflow_ice::Path;
+use outflow_media::{Rate, Time, TokenBucket};
+use outflow_rtp::{RtpHeader, rtcp};
+use outflow_webrtc::{Received, Session};
+
+use crate::limits::{REPORT_EVERY, RTCP_BURST, RTCP_PER_SECOND};
+use crate::settings::NAME;
+use arriving::Arriving;
+pub(crate) use arriving::Receiving;
+
+/// The state machine of a publisher. It is to be polled after each call.
+#[derive(Debug)]
+pub(crate) struct Ingest {
+    session: Session,
+    /// What reports are from.
+    ssrc: u32,
+    tracks: Vec<Arriving>,
+    // bounded: a datagram adds a few, and all are taken out before the next.
+    outputs: VecDeque<Output>,
+    report_at: Time,
+    session_due: Option<Time>,
+    reports: TokenBucket,
+    requests: u8,
+}
+
+/// What an [`Ingest`] wants done, or tells.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// A datagram is to be sent.
+    Send(SocketAddr, Vec<u8>),
+    /// A packet of a track.
+    Media(u8, Bytes),
+    /// RTCP of a track.
+    Rtcp(u8, Bytes),
+    /// The publisher is there.
+    Valid(SocketAddr),
+    /// It is not there any more.
+    Invalid(SocketAddr),
+    /// It is gone: why, for people.
+    Ended(String),
+}
+
+impl Ingest {
+    /// One that sends these tracks; `ssrc` is what it is told in the name of.
+    pub(crate) fn new(now: Time, session: Session, ssrc: u32, tracks: &[Receiving]) -> Self {
+        let mut ingest = Ingest {
+            session,
+            ssrc,
+            tracks: tracks.iter().map(|track| Arriving::new(*track)).collect(),
+            outputs: VecDeque::new(),
+            report_at: now + REPORT_EVERY,
+            session_due: None,
+            reports: TokenBucket::new(RTCP_BURST),
+            requests: 0,
+        };
+        ingest.drain();
+        ingest
+    }
+
+    /// A datagram came.
+    pub(crate) fn handle_datagram(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) {
+        let path = Path { own: 0, peer: from };
+        match self.session.handle_datagram(now, path, datagram, &mut Scratch::default()) {
+            Ok(Received::Media(length)) => self.media(now, &datagram[..length]),
+            Ok(Received::Control(length)) => self.control(now, &datagram[..length]),
+            Ok(Received::Own) | Err(_) => {}
+        }
+        self.drain();
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called.
+    pub(crate) fn due(&self) -> Time {
+        let missing = self.tracks.iter().filter_map(Arriving::due);
+        missing.chain(self.session_due).fold(self.report_at, Time::min)
+    }
+
+    /// Time has passed.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        if self.session_due.is_some_and(|at| at <= now) {
+            self.session.handle_timeout(now, &mut Scratch::default());
+        }
+        for number in 0..self.tracks.len() {
+            if let Some((source, numbers)) = self.tracks[number].ask(now) {
+                self.say(rtcp::lost(self.ssrc, source, &numbers, NAME));
+            }
+        }
+        if self.report_at <= now {
+            self.report_at = now + REPORT_EVERY;
+            let blocks: Vec<_> = self.tracks.iter_mut().filter_map(|track| track.report(now)).collect();
+            self.say(rtcp::receiver_report(self.ssrc, &blocks, NAME));
+        }
+        self.drain();
+    }
+
+    /// Receivers cannot go on without a key frame of a track.
+    pub(crate) fn want_key_frame(&mut self, track: u8) {
+        if let Some(source) = self.tracks.get(usize::from(track)).and_then(Arriving::source) {
+            self.requests = self.requests.wrapping_add(1);
+            self.say(rtcp::key_frame_request(self.ssrc, source, self.requests, NAME));
+        }
+    }
+
+    /// The relay ends it, and says so.
+    pub(crate) fn close(&mut self, now: Time) {
+        self.session.close(now, &mut Scratch::default());
+        self.drain();
+    }
+
+    /// What is next.
+    pub(crate) fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    fn drain(&mut self) {
+        loop {
+            match self.session.poll() {
+                outflow_webrtc::Output::Send(path, bytes) => {
+                    self.outputs.push_back(Output::Send(path.peer, bytes));
+                }
+                outflow_webrtc::Output::Valid(path) => self.outputs.push_back(Output::Valid(path.peer)),
+                outflow_webrtc::Output::Invalid(path) => self.outputs.push_back(Output::Invalid(path.peer)),
+                outflow_webrtc::Output::Ended(why) => self.outputs.push_back(Output::Ended(why.to_string())),
+                outflow_webrtc::Output::Ready => {}
+                outflow_webrtc::Output::Wait(at, _) => {
+                    self.session_due = Some(at);
+                    return;
+                }
+                outflow_webrtc::Output::Nothing => {
+                    self.session_due = None;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Sends RTCP, once there is somewhere to send to.
+    fn say(&mut self, mut packet: Vec<u8>) {
+        if let Some(path) = self.session.path()
+            && self.session.seal_control(&mut packet).is_ok()
+        {
+            self.outputs.push_back(Output::Send(path.peer, packet));
+        }
+    }
+
+    fn media(&mut self, now: Time, packet: &[u8]) {
+        let Ok(header) = RtpHeader::new_checked(packet) else { return };
+        let taken = self.tracks.iter_mut().enumerate().find_map(|(number, track)| {
+            let taken = track.take(now, &header, packet)?;
+            Some((number as u8, taken))
+        });
+        self.outputs.extend(taken.map(|(number, packet)| Output::Media(number, packet)));
+    }
+
+    fn control(&mut self, now: Time, packet: &[u8]) {
+        if !self.reports.pass(now, Rate::per_second(RTCP_PER_SECOND)) {
+            return;
+        }
+        let (tracks, outputs) = (&mut self.tracks, &mut self.outputs);
+        // What stands before a malformed part holds.
+        let _ = rtcp::read(packet, |report| {
+            if let rtcp::Report::Sender(report) = report
+                && let Some(number) = tracks.iter_mut().position(|track| track.hear(now, &report))
+            {
+                outputs.push_back(Output::Rtcp(number as u8, Bytes::copy_from_slice(packet)));
+            }
+        });
+    }
+}

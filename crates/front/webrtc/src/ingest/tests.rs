@@ -1,0 +1,203 @@
+//! Publishers with a browser at the other end, without a network.
+
+use core::time::Duration;
+
+use outflow_dtls::testing::clock;
+use outflow_dtls::{Identity, Server, Settings};
+use outflow_ice::{Agent, Credentials};
+use outflow_rtp::PlainHeader;
+use outflow_rtp::rtcp::{Report, SenderReport};
+use outflow_srtp::{Opener, Sealer};
+use outflow_webrtc::testing::Browser;
+
+use super::*;
+use crate::limits::{ASK_AFTER, ASK_AGAIN};
+
+const SOURCE: u32 = 1000;
+const REPAIR: u32 = 2000;
+
+fn place() -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], 40_000))
+}
+
+struct Scene {
+    now: Time,
+    ingest: Ingest,
+    browser: Browser,
+    srtp: Option<(Sealer, Opener)>,
+    told: Vec<Output>,
+    /// RTCP that it was sent.
+    heard: Vec<Report>,
+}
+
+impl Scene {
+    /// A publisher of a sound and a picture that has come.
+    fn new() -> Self {
+        let (now, clock) = (Time::from_millis(10_000), clock());
+        let names =
+            |name: &str| Credentials { ufrag: name.to_owned(), password: format!("the password of {name}") };
+        let [ours, theirs] = [(); 2].map(|()| Identity::generate().expect("a certificate"));
+        let settings = Settings::new().expect("it works");
+        let dtls = Server::new(now, clock, &settings, &ours, vec![theirs.fingerprint()]);
+        let session = Session::new(Agent::new(now, [7; 32], names("relay"), names("peer")), dtls);
+        let tracks = [
+            Receiving { payload_type: 111, repair: None, repeats: false, clock_rate: 48_000 },
+            Receiving { payload_type: 96, repair: Some(97), repeats: true, clock_rate: 90_000 },
+        ];
+        let ingest = Ingest::new(now, session, 9, &tracks);
+        let browser = Browser::new(now, clock, &theirs, "peer", names("relay"));
+        let (told, heard) = (Vec::new(), Vec::new());
+        let mut scene = Scene { now, ingest, browser, srtp: None, told, heard };
+        let check = scene.browser.check();
+        scene.hand(&check);
+        scene.srtp = scene.browser.srtp();
+        assert_eq!(core::mem::take(&mut scene.told), [Output::Valid(place())]);
+        scene
+    }
+
+    fn hand(&mut self, datagram: &[u8]) {
+        self.ingest.handle_datagram(self.now, place(), &mut datagram.to_vec());
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        while let Some(output) = self.ingest.poll() {
+            let Output::Send(to, mut bytes) = output else {
+                self.told.push(output);
+                continue;
+            };
+            assert_eq!(to, place());
+            match &mut self.srtp {
+                Some((_, opener)) if outflow_rtp::is_rtcp(&bytes) => {
+                    let length = opener.open_control(&mut bytes).expect("it is sealed");
+                    rtcp::read(&bytes[..length], |report| self.heard.push(report)).expect("RTCP");
+                }
+                _ => self.browser.handle_datagram(self.now, &bytes),
+            }
+        }
+        for datagram in self.browser.sends() {
+            self.hand(&datagram);
+        }
+    }
+
+    fn sends(&mut self, payload_type: u8, (ssrc, sequence): (u32, u16), payload: &[u8]) {
+        let header = PlainHeader { marker: true, payload_type, sequence, timestamp: 5, ssrc };
+        let mut packet = [&header.emit()[..], payload].concat();
+        self.srtp.as_ref().expect("it is there").0.seal(&mut packet, 0).expect("RTP");
+        self.hand(&packet);
+    }
+
+    /// The packets that came since this was asked last: track, sequence number, SSRC, payload type, payload.
+    fn came(&mut self) -> Vec<(u8, u16, u32, u8, Vec<u8>)> {
+        let media = core::mem::take(&mut self.told).into_iter().map(|output| match output {
+            Output::Media(track, packet) => {
+                let read = RtpHeader::new_checked(&packet).expect("RTP");
+                (track, read.sequence(), read.ssrc(), read.payload_type(), read.payload().to_vec())
+            }
+            other => panic!("{other:?}"),
+        });
+        media.collect()
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
+        self.ingest.handle_timeout(self.now);
+        self.settle();
+    }
+
+    fn lost(&mut self) -> Vec<(u32, Vec<u16>)> {
+        let lost = core::mem::take(&mut self.heard).into_iter().filter_map(|report| match report {
+            Report::Lost { from: 9, media, numbers } => Some((media, numbers)),
+            _ => None,
+        });
+        lost.collect()
+    }
+}
+
+#[test]
+fn what_comes_goes_on_and_what_is_missing_is_asked_for_and_put_back() {
+    let mut scene = Scene::new();
+    scene.sends(111, (500, 1), b"sound");
+    scene.sends(96, (SOURCE, 10), b"a");
+    scene.sends(96, (SOURCE, 13), b"d");
+    scene.sends(98, (SOURCE, 14), b"of another codec");
+    let expected = [
+        (0, 1, 500, 111, b"sound".to_vec()),
+        (1, 10, SOURCE, 96, b"a".to_vec()),
+        (1, 13, SOURCE, 96, b"d".to_vec()),
+    ];
+    assert_eq!(scene.came(), expected);
+    assert_eq!(scene.lost(), []);
+    scene.pass(ASK_AFTER);
+    assert_eq!(scene.lost(), [(SOURCE, vec![11, 12])]);
+    scene.sends(97, (REPAIR, 1), &[0, 11, b'b']);
+    scene.sends(97, (REPAIR, 2), &[0]);
+    assert_eq!(scene.came(), [(1, 11, SOURCE, 96, b"b".to_vec())]);
+    scene.pass(ASK_AGAIN);
+    assert_eq!(scene.lost(), [(SOURCE, vec![12])]);
+    scene.sends(96, (SOURCE, 12), b"c");
+    scene.came();
+    scene.pass(ASK_AGAIN);
+    assert_eq!(scene.lost(), []);
+    scene.sends(111, (500, 5), b"sound");
+    scene.pass(ASK_AFTER);
+    assert_eq!(scene.lost(), [], "it has not offered to send sound once more");
+}
+
+#[test]
+fn it_is_told_what_came_and_that_a_key_frame_is_wanted() {
+    let mut scene = Scene::new();
+    scene.ingest.want_key_frame(1);
+    scene.settle();
+    assert_eq!(scene.heard, [], "nothing has come of it");
+    for sequence in [1, 2, 4] {
+        scene.sends(96, (SOURCE, sequence), b"x");
+    }
+    let report = SenderReport { ssrc: SOURCE, ntp: 7 << 32, rtp: 5, packets: 4, octets: 4 };
+    let mut bytes = rtcp::sender_report(&report, "x");
+    let plain = bytes.clone();
+    scene.srtp.as_mut().expect("it is there").0.seal_control(&mut bytes).expect("RTCP");
+    scene.told.clear();
+    scene.hand(&bytes);
+    assert_eq!(scene.told, [Output::Rtcp(1, plain.into())]);
+    scene.pass(REPORT_EVERY);
+    let blocks: Vec<_> = core::mem::take(&mut scene.heard)
+        .into_iter()
+        .filter_map(|report| match report {
+            Report::Block { block, .. } => Some((block.ssrc, block.lost, block.highest, block.lsr)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(blocks, [(SOURCE, 1, 4, 7 << 16)]);
+    scene.ingest.want_key_frame(1);
+    scene.settle();
+    assert!(scene.heard.contains(&Report::KeyFrame { from: 9, media: SOURCE }), "{:?}", scene.heard);
+}
+
+#[test]
+fn a_source_that_begins_again_is_not_asked_for_what_was_before() {
+    let mut scene = Scene::new();
+    scene.sends(96, (SOURCE, 10), b"a");
+    scene.sends(96, (SOURCE, 20), b"b");
+    scene.sends(96, (SOURCE + 1, 500), b"c");
+    scene.pass(ASK_AFTER);
+    assert_eq!(scene.lost(), []);
+    scene.sends(97, (REPAIR, 1), &[1, 244, b'd']);
+    assert_eq!(scene.came().last().map(|came| (came.1, came.2)), Some((500, SOURCE + 1)));
+}
+
+#[test]
+fn its_end_is_told() {
+    let mut scene = Scene::new();
+    scene.browser.close();
+    scene.settle();
+    assert!(
+        matches!(&scene.told[..], [Output::Ended(why)] if why.contains("closed by the peer")),
+        "{:?}",
+        scene.told
+    );
+    let mut scene = Scene::new();
+    scene.ingest.close(scene.now);
+    scene.settle();
+    assert!(scene.browser.is_closed());
+}

@@ -1,0 +1,67 @@
+//! WebRTC: streams out to browsers, by WHEP, and in from them and from encoders, by WHIP.
+//!
+//! A viewer posts an offer (`play`), of which tracks of the stream are chosen (`negotiate`). Its session is a state
+//! machine that its worker drives (`viewer`). So does a publisher (`publish`, `accept`), whose state machine a task
+//! drives (`ingest`). All of them come to one port (`port`), whose task hands on what comes.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the control plane owns time, tasks and I/O"
+)]
+
+mod accept;
+mod addresses;
+mod cross_origin;
+mod identity;
+mod ingest;
+mod limits;
+mod negotiate;
+mod offered;
+mod page;
+mod play;
+mod port;
+mod publish;
+mod sessions;
+mod settings;
+mod site;
+mod viewer;
+
+use std::sync::Arc;
+
+use outflow_api::{Page, Pages};
+use outflow_config::Protocol;
+use outflow_control::{Control, Front, Started, Task};
+
+use settings::NAME;
+pub use settings::WebRtc;
+use site::{Open, Site};
+
+/// WebRTC: `[listen] webrtc`.
+pub fn front() -> Arc<dyn Front> {
+    Arc::new(Browsers)
+}
+
+#[derive(Debug)]
+struct Browsers;
+
+impl Front for Browsers {
+    fn protocol(&self) -> Protocol {
+        settings::protocol()
+    }
+
+    fn attach(&self, control: &Control) {
+        control.shared::<Pages>().add(Page { open: play::open(), ..Page::default() });
+    }
+
+    fn listen(&self, control: Control) -> Started {
+        Box::pin(async move {
+            let config = control.config();
+            let Some(at) = config.listen.at(NAME) else { return Ok(Vec::new()) };
+            let identity = identity::load(config.section::<WebRtc>().identity_file.as_deref())?;
+            let (port, read) = port::open(control.datagrams("WebRTC", at)?);
+            control.shared::<Open>().set(Site::new(&control, port, identity)?);
+            Ok(vec![Box::pin(read) as Task<()>])
+        })
+    }
+}

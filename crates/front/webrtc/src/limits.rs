@@ -1,0 +1,85 @@
+//! Limits of WebRTC, with what happens when they are reached.
+
+use core::time::Duration;
+
+/// Bytes of a file with a certificate and its key. A longer one is none.
+pub(crate) const IDENTITY_BYTES_MAX: u64 = 64 << 10;
+
+/// Addresses of the relay's own that a peer is told, of those that its interfaces have; the others it is not told.
+pub(crate) const CANDIDATES_MAX: usize = 8;
+
+/// Bytes of a datagram. A longer one is left out, and counted: no peer sends such.
+pub(crate) const DATAGRAM_BYTES_MAX: usize = 2048;
+
+/// Batches of datagrams that are read before others have their turn.
+pub(crate) const BATCHES_A_TURN: usize = 8;
+
+/// Words of peers to the task that reads their socket which wait for it. One that finds no room is lost: the peer is
+/// found by the name in its next check.
+pub(crate) const NEWS_MAX: usize = 4096;
+
+/// Addresses that datagrams of one peer come from. Those of one more are found by the name in its checks alone.
+pub(crate) const PLACES_MAX: usize = outflow_ice::limits::PATHS_MAX + 2;
+
+/// Peers that have got an answer and have not come yet. A further one is answered with 503. Each comes within
+/// [`CONSENT`](outflow_ice::limits::CONSENT), or is over.
+pub(crate) const COMING_MAX: usize = 10_000;
+
+/// How long packets are kept to be sent once more.
+pub(crate) const KEPT_FOR: Duration = Duration::from_secs(1);
+
+/// Packets of a track that are kept to be sent once more; then the oldest are not.
+pub(crate) const KEPT_MAX: usize = 1024;
+
+/// A packet is sent once more no sooner than this after the last time: both may still be on their way.
+pub(crate) const REPEAT_AFTER: Duration = Duration::from_millis(20);
+
+/// What a viewer is sent a second, in bits, while it catches up with the newest packet, as long as it has not said what
+/// its way carries.
+pub(crate) const CATCH_UP_BPS: u64 = 10_000_000;
+
+/// The least that it is sent then, whatever it says.
+pub(crate) const CATCH_UP_BPS_MIN: u64 = 500_000;
+
+/// Bytes that go at once while it does.
+pub(crate) const CATCH_UP_BURST: u64 = 32 << 10;
+
+/// A packet that came to the relay within this time is not held back: the viewer is up.
+pub(crate) const LIVE: Duration = Duration::from_millis(60);
+
+/// Packets of RTCP a second that are read of a viewer; others are passed over.
+pub(crate) const RTCP_PER_SECOND: u64 = 100;
+
+/// And how many at once.
+pub(crate) const RTCP_BURST: u64 = 100;
+
+/// Bytes of a payload, beyond which it goes as two: with all headers, and what tunnels add, it fits a path of 1400 bytes
+/// (what browsers send themselves is as long). One that cannot be split is not sent.
+pub(crate) const PAYLOAD_BYTES_MAX: usize = 1200;
+
+/// Packets that wait to be sealed for a viewer; then the stream waits.
+pub(crate) const UNSENT_MAX: usize = 256;
+
+/// What the relay has to say to a viewer that waits to be sent, beside packets; what finds no room is lost.
+pub(crate) const REPLIES_MAX: usize = 64;
+
+/// Packets of RTCP of a viewer that wait to be read; what finds no room is lost.
+pub(crate) const EVENTS_MAX: usize = 32;
+
+/// A packet of a publisher counts as missing, and is asked for, if it has not come this long after one behind it.
+pub(crate) const ASK_AFTER: Duration = Duration::from_millis(10);
+
+/// It is asked for again after this time ...
+pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(50);
+
+/// ... so many times in all.
+pub(crate) const ASK_TIMES: u8 = 8;
+
+/// Packets of a track that are asked for at once; then the oldest are not any more.
+pub(crate) const MISSING_MAX: usize = 256;
+
+/// How often a publisher is told what has come.
+pub(crate) const REPORT_EVERY: Duration = Duration::from_secs(1);
+
+/// Parcels of datagrams of a publisher that wait for its task. What finds no room is lost, and asked for again.
+pub(crate) const PARCELS_MAX: usize = 64;

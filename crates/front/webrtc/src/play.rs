@@ -1,0 +1,214 @@
+//! WHEP (draft-ietf-wish-whep): a viewer posts an offer, and gets an answer and the address of its session.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::from_fn;
+use axum::response::Response;
+use axum::routing::{get, patch, post};
+use outflow_api::guard::own_pages_only;
+use outflow_api::{ErrorBody, Http, HttpError, Peer, Raw, credentials, session};
+use outflow_control::{Control, Playing};
+use outflow_door::{Request, Right};
+use outflow_engine::message::{Delivery, Described, PeerPath, Receiver};
+use outflow_engine::system::random_u32;
+use outflow_media::Format;
+use outflow_media::format::Track;
+use outflow_packet::TrackMask;
+use outflow_relay::Encapsulation;
+use outflow_rtp::limits::SDP_BYTES_MAX;
+use outflow_rtp::sdp::{Accepted, Offer, OfferedMedia};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::cross_origin;
+use crate::negotiate::{Chosen, choose, codecs};
+use crate::offered::{self, FRAGMENT, SDP, answered, is_of};
+use crate::page::{assets, page};
+use crate::port::News;
+use crate::publish::publish;
+use crate::sessions::{Place, Sessions};
+use crate::settings::NAME;
+use crate::site::{Open, Site};
+use crate::viewer::{OVERHEAD, Viewer};
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    paths(play, crate::publish::publish, change, end),
+    tags((name = "webrtc", description = "Browsers: streams out by WHEP, in by WHIP"))
+)]
+struct Description;
+
+/// What viewers and publishers ask for, and the page that plays. They need no right to control.
+pub(crate) fn open() -> OpenApiRouter<Http> {
+    // Names have slashes, which paths of the document have not.
+    OpenApiRouter::with_openapi(<Description as utoipa::OpenApi>::openapi())
+        .route("/play/{*stream}", get(page).post(play).options(cross_origin::first))
+        // A page of another site must not publish.
+        .route("/publish/{*stream}", post(publish).route_layer(from_fn(own_pages_only)))
+        .route("/api/v1/webrtc/{session}", patch(change).delete(end).options(cross_origin::first))
+        .layer(DefaultBodyLimit::max(SDP_BYTES_MAX))
+        .layer(from_fn(cross_origin::any))
+        .merge(assets().into())
+}
+
+/// Plays a stream in a browser
+///
+/// WHEP: the body is an offer to receive, the answer is one to send. `Location` of the answer is the session: DELETE it to
+/// end. All candidates are in the answer; those of the viewer are not needed.
+#[utoipa::path(
+    post, path = "/play/{stream}", tag = "webrtc",
+    params(
+        ("stream" = String, Path, description = "Name of the stream"),
+        ("branch" = Option<String>, Query, description = "Name of a branch of the stream"),
+        ("level" = Option<u8>, Query, description = "The quality, 1 is the best")
+    ),
+    request_body(content = String, content_type = "application/sdp", description = "An offer of WebRTC"),
+    responses(
+        (
+            status = CREATED, body = String, content_type = "application/sdp",
+            headers(
+                ("Location" = String, description = "Path of the session"),
+                ("Outflow-Session" = String, description = "Path where its level is asked for and changed")
+            )
+        ),
+        (status = BAD_REQUEST, body = ErrorBody, description = "The body is no offer"),
+        (status = UNAUTHORIZED, body = ErrorBody),
+        (status = FORBIDDEN, body = ErrorBody, description = "The token gives something else"),
+        (status = NOT_FOUND, body = ErrorBody),
+        (
+            status = UNSUPPORTED_MEDIA_TYPE, body = ErrorBody,
+            description = "The body is of another type, or the stream has no codec that the viewer has"
+        ),
+        (status = SERVICE_UNAVAILABLE, body = ErrorBody, description = "A limit is reached")
+    )
+)]
+async fn play(
+    State(control): State<Control>,
+    Extension(Peer { address: peer, .. }): Extension<Peer>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    Raw(body): Raw,
+) -> Result<Response, HttpError> {
+    let site = control.shared::<Open>().get().ok_or_else(offered::off)?;
+    is_of(&headers, SDP)?;
+    let path = format!("play/{name}");
+    let request = credentials::request(peer, &headers, (&path, &name), query.as_deref())?;
+    let request = Request { protocol: NAME, ..request };
+    let grant = control.door().enter(Right::Play, &request).await?;
+    let (offer, fingerprints) = offered::read(&body)?;
+    let described = control.describe(&request.stream, request.selection.clone()).await?;
+    let tracks = tracks(described, &request.stream)?;
+    let agreed = agree(&offer, &tracks, &request.stream)?;
+
+    let busy = || HttpError::unavailable("more viewers have asked than have come yet: try again in a minute");
+    let coming = Arc::clone(&site.coming).try_acquire_owned().map_err(|_| busy())?;
+    let chosen: Vec<Chosen<'_>> = agreed.iter().filter_map(|(_, chosen)| *chosen).collect();
+    let mask = chosen.iter().fold(TrackMask::NONE, |mask, one| mask.with(TrackMask::only(one.track)));
+    let receiver = Receiver::new(NAME, request.peer, request.selection.clone());
+    let delivery = Delivery::Peer(Encapsulation::Rtp, OVERHEAD, mask);
+    let playing = control.play(&grant, receiver, delivery).await?;
+    let level = session::open(&control, &playing)?;
+    let names = offered::names(&offer)?;
+    let place = control.shared::<Sessions>().open(&offer.ufrag);
+    let place = place.map_err(|error| HttpError::system("asking for random bytes", &error))?;
+
+    let sending: Vec<_> = chosen.iter().map(|one| (one.track, one.sending)).collect();
+    let session = site.session(&control, &names, fingerprints)?;
+    let (id, news) = (playing.id(), site.port.news.clone());
+    let viewer = Viewer::new(id, session, news, &sending, (random_u32(), coming));
+    // It is known there before the viewer knows where to come to.
+    let expected = News::Expect(id, names.ours.ufrag.clone(), playing.inbox());
+    site.port.news.send(expected).await.map_err(|_| offered::off())?;
+    playing.start_peer(Box::new(viewer), PeerPath { udp: Arc::clone(&site.port.udp), peer, own: None });
+    let fmtps: Vec<String> =
+        agreed.iter().map(|(_, one)| one.map(|one| one.fmtp()).unwrap_or_default()).collect();
+    let media: Vec<(&OfferedMedia, Option<Accepted<'_>>)> = agreed
+        .iter()
+        .zip(&fmtps)
+        .map(|((media, chosen), fmtp)| (*media, chosen.as_ref().map(|one| one.accepted(fmtp, NAME))))
+        .collect();
+    let answer = answered(&control, (&site, &names), &media, (&place, Some(level)));
+    tokio::spawn(stay(playing, place, site));
+    Ok(answer)
+}
+
+/// Changes a session of WebRTC
+///
+/// Candidates of the viewer are taken note of, and not needed. To begin with other credentials (ICE restart) post a new offer.
+#[utoipa::path(
+    patch, path = "/api/v1/webrtc/{session}", tag = "webrtc",
+    params(("session" = String, Path, description = "From Location in the answer to the offer")),
+    request_body(content = String, content_type = "application/trickle-ice-sdpfrag"),
+    responses(
+        (status = NO_CONTENT),
+        (status = NOT_FOUND, body = ErrorBody),
+        (status = UNSUPPORTED_MEDIA_TYPE, body = ErrorBody),
+        (status = UNPROCESSABLE_ENTITY, body = ErrorBody, description = "The credentials are others")
+    )
+)]
+async fn change(
+    State(control): State<Control>,
+    Path(session): Path<String>,
+    headers: HeaderMap,
+    Raw(body): Raw,
+) -> Result<StatusCode, HttpError> {
+    is_of(&headers, FRAGMENT)?;
+    let known = control.shared::<Sessions>().name_of(&session).ok_or_else(unknown)?;
+    let text = String::from_utf8_lossy(&body);
+    let other =
+        text.lines().filter_map(|line| line.trim().strip_prefix("a=ice-ufrag:")).any(|name| name != known);
+    if other {
+        let what = "the credentials of a session stay: post a new offer instead of restarting ICE";
+        return Err(HttpError::new(StatusCode::UNPROCESSABLE_ENTITY, what));
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Ends a session of WebRTC
+#[utoipa::path(
+    delete, path = "/api/v1/webrtc/{session}", tag = "webrtc",
+    params(("session" = String, Path, description = "From Location in the answer to the offer")),
+    responses((status = OK), (status = NOT_FOUND, body = ErrorBody))
+)]
+async fn end(State(control): State<Control>, Path(session): Path<String>) -> Result<StatusCode, HttpError> {
+    control.shared::<Sessions>().end(&session).then_some(StatusCode::OK).ok_or_else(unknown)
+}
+
+/// Holds a viewer's place until one of both ends it.
+async fn stay(mut playing: Playing, mut place: Place, site: Arc<Site>) {
+    tokio::select! {
+        _ = playing.closed() => {}
+        _ = &mut place.ended => {}
+    }
+    // If the port is gone, so is its table.
+    let _ = site.port.news.send(News::Leave(playing.id())).await;
+}
+
+fn unknown() -> HttpError {
+    HttpError::new(StatusCode::NOT_FOUND, "there is no such session: it is over, post a new offer")
+}
+
+fn tracks(described: Described, stream: &str) -> Result<Vec<Track>, HttpError> {
+    match described.format {
+        Format::Rtp(tracks) => Ok(tracks),
+        Format::Ts | Format::Images | Format::Data => {
+            let what = format!("stream '{stream}' is no RTP, which browsers need: publish it as RTP");
+            Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, what))
+        }
+    }
+}
+
+type Agreed<'a> = Vec<(&'a OfferedMedia, Option<Chosen<'a>>)>;
+
+fn agree<'a>(offer: &'a Offer, tracks: &[Track], stream: &str) -> Result<Agreed<'a>, HttpError> {
+    let agreed = choose(offer, tracks, random_u32);
+    if agreed.iter().all(|(_, chosen)| chosen.is_none()) {
+        let has = codecs(tracks);
+        let what = format!("stream '{stream}' has {has}: the offer asks to receive none of that");
+        return Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, what));
+    }
+    Ok(agreed)
+}

@@ -1,0 +1,103 @@
+//! The one port of all peers: what comes there goes to the workers that have them.
+
+mod routes;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use outflow_engine::message::ReceiverId;
+use outflow_udp::{Batch, HandedOver, Inbox, Udp};
+use tokio::sync::mpsc;
+
+use crate::limits::{BATCHES_A_TURN, DATAGRAM_BYTES_MAX, NEWS_MAX};
+use routes::Routes;
+
+/// The port, for those that have peers there.
+#[derive(Debug, Clone)]
+pub(crate) struct Port {
+    /// The socket, through which workers send.
+    pub(crate) udp: Arc<Udp>,
+    pub(crate) news: mpsc::Sender<News>,
+}
+
+/// What the port is told of its peers.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// A peer may come, whose checks are for this name; what is for it goes there.
+    Expect(ReceiverId, String, Inbox),
+    /// It is there.
+    Confirm(ReceiverId, SocketAddr),
+    /// It is not there any more.
+    Forget(ReceiverId, SocketAddr),
+    /// It has left.
+    Leave(ReceiverId),
+}
+
+/// The port of a socket; the future reads it, and ends if the socket fails.
+pub(crate) fn open(udp: Udp) -> (Port, impl Future<Output = ()> + Send) {
+    let udp = Arc::new(udp);
+    let (news, told) = mpsc::channel(NEWS_MAX);
+    (Port { udp: Arc::clone(&udp), news }, read(udp, told))
+}
+
+async fn read(udp: Arc<Udp>, mut told: mpsc::Receiver<News>) {
+    let mut batch = Batch::new(DATAGRAM_BYTES_MAX);
+    let mut routes = Routes::default();
+    // Where it is bound to one address, answers go from there anyway.
+    let answers_alike = udp.local_addr().ip().is_unspecified();
+    loop {
+        let readable = tokio::select! {
+            biased;
+            news = told.recv() => match news {
+                Some(news) => {
+                    routes.take(news);
+                    continue;
+                }
+                None => return,
+            },
+            readable = udp.readable() => readable,
+        };
+        let taken = readable.and_then(|()| take(&udp, &mut batch, &mut routes, answers_alike));
+        if let Err(error) = taken {
+            tracing::error!(%error, "the port of WebRTC has failed: no browser is served any more");
+            return;
+        }
+        // Others have their turn.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Reads what has come, for a turn at most.
+fn take(udp: &Udp, batch: &mut Batch, routes: &mut Routes, answers_alike: bool) -> io::Result<()> {
+    for _ in 0..BATCHES_A_TURN {
+        match udp.try_recv(batch) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        let mut unread = 0;
+        for received in batch.iter() {
+            let (from, mark, bytes) = (received.from, received.mark, received.bytes);
+            let to = received.to.filter(|_| answers_alike);
+            let is_known = routes.put(HandedOver { peer: 0, from, to, mark, bytes });
+            unread += u64::from(!is_known);
+        }
+        unread += routes.hand_over();
+        if unread > 0 {
+            udp.count_unread(unread);
+        }
+    }
+    Ok(())
+}
+
+impl Routes {
+    fn take(&mut self, news: News) {
+        match news {
+            News::Expect(peer, name, inbox) => self.add(peer, name, inbox),
+            News::Confirm(peer, at) => self.confirm(peer, at),
+            News::Forget(peer, at) => self.forget(peer, at),
+            News::Leave(peer) => self.remove(peer),
+        }
+    }
+}

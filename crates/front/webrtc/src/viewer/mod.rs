@@ -1,0 +1,307 @@
+//! A viewer, as its worker drives it.
+
+mod kept;
+mod media;
+mod numbers;
+mod pace;
+#[cfg(test)]
+mod tests;
+mod track;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use outflow_dtls::Scratch;
+use outflow_engine::message::{Peer, PeerEvent, PeerWake, ReceiverId};
+use outflow_engine::{PacketHead, Packets};
+use outflow_ice::Path;
+use outflow_media::ecn::Mark;
+use outflow_media::{Rate, Time, TokenBucket};
+use outflow_packet::DropReason;
+use outflow_relay::Report;
+use outflow_rtp::rtcp::{self, rename};
+use outflow_webrtc::{Output, Received, Session, Wake};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use crate::limits::{EVENTS_MAX, REPLIES_MAX, RTCP_BURST, RTCP_PER_SECOND, UNSENT_MAX};
+use crate::port::News;
+pub(crate) use media::Elements;
+use media::Said;
+use pace::Pace;
+pub(crate) use track::Sending;
+use track::{Track, Unsent};
+
+/// Bytes that a packet takes on the way beside its own and those of UDP: header extensions, and what the seal adds.
+pub(crate) const OVERHEAD: usize = 12 + 16;
+
+/// The state machine of a viewer.
+#[derive(Debug)]
+pub(crate) struct Viewer {
+    id: ReceiverId,
+    session: Session,
+    news: mpsc::Sender<News>,
+    /// By the stream's number; none of what it does not get.
+    tracks: Vec<Option<Track>>,
+    // bounded: by `UNSENT_MAX`.
+    unsent: VecDeque<Unsent>,
+    /// What the session says, and RTCP.
+    // bounded: by `REPLIES_MAX`.
+    replies: VecDeque<(SocketAddr, Vec<u8>)>,
+    // bounded: by `EVENTS_MAX`, and its end.
+    events: VecDeque<PeerEvent>,
+    pace: Pace,
+    /// A packet has found no room.
+    waits: bool,
+    session_due: Option<(Time, PeerWake)>,
+    reports: TokenBucket,
+    /// Its place among those that have not come yet.
+    coming: Option<OwnedSemaphorePermit>,
+}
+
+impl Viewer {
+    /// One that gets these tracks of a stream, by their numbers there. Their sequence numbers begin where `random` says.
+    pub(crate) fn new(
+        id: ReceiverId,
+        session: Session,
+        news: mpsc::Sender<News>,
+        sending: &[(u8, Sending)],
+        (random, coming): (u32, OwnedSemaphorePermit),
+    ) -> Self {
+        let of = |track: usize| sending.iter().find(|(number, _)| usize::from(*number) == track);
+        let count = sending.iter().map(|(number, _)| usize::from(*number) + 1).max().unwrap_or(0);
+        let tracks = (0..count).map(|track| of(track).map(|(_, sending)| Track::new(*sending, random)));
+        let mut viewer = Viewer {
+            id,
+            session,
+            news,
+            tracks: tracks.collect(),
+            unsent: VecDeque::new(),
+            replies: VecDeque::new(),
+            events: VecDeque::new(),
+            pace: Pace::new(),
+            waits: false,
+            session_due: None,
+            reports: TokenBucket::new(RTCP_BURST),
+            coming: Some(coming),
+        };
+        viewer.drain();
+        viewer
+    }
+
+    /// Does what the session says.
+    fn drain(&mut self) {
+        loop {
+            match self.session.poll() {
+                Output::Send(path, bytes) => self.reply(path.peer, bytes),
+                // Without room it is found by the name in its next check.
+                Output::Valid(path) => drop(self.news.try_send(News::Confirm(self.id, path.peer))),
+                Output::Invalid(path) => drop(self.news.try_send(News::Forget(self.id, path.peer))),
+                Output::Ready => self.coming = None,
+                Output::Ended(why) => self.events.push_back(PeerEvent::Closed(why.to_string())),
+                Output::Wait(at, why) => {
+                    self.session_due = Some((at, meaning(why)));
+                    return;
+                }
+                Output::Nothing => {
+                    self.session_due = None;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What finds no room is lost, as on the way: it is asked for again.
+    fn reply(&mut self, to: SocketAddr, bytes: Vec<u8>) {
+        if self.replies.len() < REPLIES_MAX {
+            self.replies.push_back((to, bytes));
+        }
+    }
+
+    /// Takes a packet of the stream, if there is room for it.
+    fn take(
+        &mut self,
+        now: Time,
+        head: &PacketHead,
+        packet: impl FnOnce() -> Bytes,
+    ) -> Result<(), Undelivered> {
+        let is_open = self.session.path().is_some();
+        if !is_open || self.unsent.len() >= UNSENT_MAX {
+            return Err(Undelivered::Later);
+        }
+        let number = usize::from(head.track);
+        let Some(Some(track)) = self.tracks.get_mut(number) else { return Ok(()) };
+        if !self.pace.passes(now, head.worth.age(now), head.bytes) {
+            return Err(Undelivered::Later);
+        }
+        let at_once = self.pace.is_catching_up();
+        let all = track.take(&packet()).map_err(Undelivered::Dropped)?;
+        self.unsent.extend(all.into_iter().map(|media| Unsent {
+            track: number,
+            media,
+            repair: None,
+            at_once,
+        }));
+        Ok(())
+    }
+
+    /// RTCP of the viewer's.
+    fn hear(&mut self, now: Time, packet: &mut [u8]) {
+        if !self.reports.pass(now, Rate::per_second(RTCP_PER_SECOND)) {
+            return;
+        }
+        let (mut lost, mut is_for_stream) = (Vec::new(), false);
+        // What stands before a malformed part holds.
+        let _ = rtcp::read(packet, |report| match report {
+            rtcp::Report::Lost { media, numbers, .. } => lost.push((media, numbers)),
+            rtcp::Report::Limit { limit, is_tmmbr: false, .. } => {
+                self.pace.set_estimate(limit.bps);
+                is_for_stream = true;
+            }
+            _ => is_for_stream = true,
+        });
+        for (media, numbers) in lost {
+            self.repeat(now, media, &numbers);
+        }
+        if is_for_stream && self.events.len() < EVENTS_MAX {
+            let tracks = &self.tracks;
+            rename(packet, false, |ssrc| {
+                tracks
+                    .iter()
+                    .flatten()
+                    .find(|track| track.sending.ssrc == ssrc)
+                    .and_then(|track| track.source)
+            });
+            self.events.push_back(PeerEvent::Rtcp(Bytes::copy_from_slice(packet)));
+        }
+    }
+
+    /// Sends packets once more, as far as there is room and they are kept.
+    fn repeat(&mut self, now: Time, ssrc: u32, numbers: &[u16]) {
+        let of = |track: &Option<Track>| track.as_ref().is_some_and(|track| track.sending.ssrc == ssrc);
+        let Some(number) = self.tracks.iter().position(of) else { return };
+        let Some(Some(track)) = self.tracks.get_mut(number) else { return };
+        for sequence in numbers {
+            if self.unsent.len() >= UNSENT_MAX {
+                return;
+            }
+            let Some((media, repair)) = track.repeat(now, *sequence) else { continue };
+            if !self.pace.repeats(now, media.payload.len()) {
+                return;
+            }
+            self.unsent.push_back(Unsent { track: number, media, repair: Some(repair), at_once: false });
+        }
+    }
+
+    /// Writes and seals a packet.
+    fn seal(&mut self, now: Time, unsent: Unsent, out: &mut Vec<u8>) -> Option<SocketAddr> {
+        let path = self.session.path()?;
+        let track = self.tracks.get_mut(unsent.track)?.as_mut()?;
+        let (head, rollovers) = track.head(&unsent);
+        unsent.media.write(head, track.sending.elements, Said { now, at_once: unsent.at_once }, out);
+        self.session.seal(out, rollovers).ok()?;
+        track.sent(now, unsent);
+        Some(path.peer)
+    }
+}
+
+/// Why a packet was not taken.
+#[derive(Debug, PartialEq, Eq)]
+enum Undelivered {
+    Later,
+    Dropped(DropReason),
+}
+
+/// What a wait of the session is to the worker.
+fn meaning(why: Wake) -> PeerWake {
+    match why {
+        Wake::Consent => PeerWake::Gone,
+        Wake::Ask => PeerWake::Tell,
+        Wake::Handshake => PeerWake::Repair,
+    }
+}
+
+impl Peer for Viewer {
+    fn write(&mut self, now: Time, packets: &mut Packets<'_>, tell: &mut dyn FnMut(Report)) -> usize {
+        for (index, head) in packets.heads().enumerate() {
+            match self.take(now, &head, || packets.joined(index, &[])) {
+                Ok(()) => {}
+                Err(Undelivered::Later) => {
+                    self.waits = true;
+                    return index;
+                }
+                Err(Undelivered::Dropped(reason)) if head.is_preamble => {
+                    tell(Report::Lost { reason, packets: 1 });
+                }
+                Err(Undelivered::Dropped(reason)) => {
+                    tell(Report::GivenUp { reason, bytes: head.bytes as u64 });
+                }
+            }
+        }
+        packets.heads().len()
+    }
+
+    fn write_rtcp(&mut self, _: Time, track: u8, packet: &[u8]) {
+        let Some(Some(track)) = self.tracks.get(usize::from(track)) else { return };
+        let Some(path) = self.session.path() else { return };
+        let (mut packet, own) = (packet.to_vec(), track.sending.ssrc);
+        rename(&mut packet, true, |_| Some(own));
+        if self.session.seal_control(&mut packet).is_ok() {
+            self.reply(path.peer, packet);
+        }
+    }
+
+    fn handle_datagram(&mut self, now: Time, from: SocketAddr, _: Mark, datagram: &mut [u8]) {
+        let path = Path { own: 0, peer: from };
+        let received = self.session.handle_datagram(now, path, datagram, &mut Scratch::default());
+        if let Ok(Received::Control(length)) = received
+            && let Some(packet) = datagram.get_mut(..length)
+        {
+            self.hear(now, packet);
+        }
+        self.drain();
+    }
+
+    fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<(SocketAddr, Mark)> {
+        if let Some((to, bytes)) = self.replies.pop_front() {
+            out.clear();
+            out.extend_from_slice(&bytes);
+            return Some((to, Mark::None));
+        }
+        while let Some(unsent) = self.unsent.pop_front() {
+            if let Some(to) = self.seal(now, unsent, out) {
+                return Some((to, Mark::None));
+            }
+        }
+        None
+    }
+
+    fn next_timeout(&self) -> Option<(Time, PeerWake)> {
+        let pace = self.pace.until().filter(|_| self.waits).map(|at| (at, PeerWake::Pace));
+        pace.into_iter().chain(self.session_due).min()
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        if self.session_due.is_some_and(|(at, _)| at <= now) {
+            self.session.handle_timeout(now, &mut Scratch::default());
+            self.drain();
+        }
+        self.pace.pass(now);
+    }
+
+    fn poll_event(&mut self) -> Option<PeerEvent> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        let has_room = self.waits && self.session.path().is_some() && self.pace.until().is_none();
+        has_room.then(|| {
+            self.waits = false;
+            PeerEvent::Report(Report::Writable)
+        })
+    }
+
+    fn close(&mut self, now: Time, _: &str) {
+        self.session.close(now, &mut Scratch::default());
+        self.drain();
+    }
+}

@@ -1,0 +1,123 @@
+//! When packets go to a viewer: at once while it is up, and no faster than its way carries while it catches up.
+
+use core::time::Duration;
+
+use outflow_media::{Rate, Time, TokenBucket};
+
+use crate::limits::{CATCH_UP_BPS, CATCH_UP_BPS_MIN, CATCH_UP_BURST, LIVE};
+
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// Bytes that may go.
+    room: TokenBucket,
+    bps: u64,
+    /// When there is room for the next packet, if one has found none.
+    until: Option<Time>,
+    /// The newest packet has been reached.
+    is_up: bool,
+}
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        Pace { room: TokenBucket::new(CATCH_UP_BURST), bps: CATCH_UP_BPS, until: None, is_up: false }
+    }
+
+    /// The viewer says what its way carries, in bits a second.
+    pub(super) fn set_estimate(&mut self, bps: u64) {
+        self.bps = bps.max(CATCH_UP_BPS_MIN);
+    }
+
+    /// Whether a packet may go that came so long ago.
+    pub(super) fn passes(&mut self, now: Time, age: Duration, bytes: usize) -> bool {
+        self.room.fill(now, self.rate());
+        let is_live = age <= LIVE;
+        self.is_up |= is_live;
+        if !is_live && self.room.tokens() <= 0 {
+            self.until = Some(now + self.wait());
+            return false;
+        }
+        // What goes at once has to be made up for by what can wait, but not for ever.
+        if self.room.tokens() > -(CATCH_UP_BURST as i64) {
+            self.room.take(bytes as u64);
+        }
+        true
+    }
+
+    /// Whether a packet may be sent once more.
+    pub(super) fn repeats(&mut self, now: Time, bytes: usize) -> bool {
+        self.room.fill(now, self.rate());
+        let repeats = self.room.tokens() > 0;
+        if repeats {
+            self.room.take(bytes as u64);
+        }
+        repeats
+    }
+
+    /// Whether pictures are to be shown as soon as they are there: the newest has not been reached yet.
+    pub(super) fn is_catching_up(&self) -> bool {
+        !self.is_up
+    }
+
+    /// When there is room for what has found none.
+    pub(super) fn until(&self) -> Option<Time> {
+        self.until
+    }
+
+    /// Time has passed.
+    pub(super) fn pass(&mut self, now: Time) {
+        self.until = self.until.filter(|until| *until > now);
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::per_second(self.bps / 8)
+    }
+
+    /// How long it takes until something may go, and a little more goes with it.
+    fn wait(&self) -> Duration {
+        let lacks = self.room.tokens().unsigned_abs() + CATCH_UP_BURST / 8;
+        Duration::from_nanos(lacks * 8_000_000_000 / self.bps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn what_is_kept_goes_at_the_rate_of_the_way_and_what_is_new_at_once() {
+        let mut pace = Pace::new();
+        pace.set_estimate(8_000_000);
+        let (mut now, mut bytes) = (Time::ZERO, 0_u64);
+        while now < Time::from_millis(500) {
+            if pace.passes(now, OLD, 1000) {
+                bytes += 1000;
+                continue;
+            }
+            let until = pace.until().expect("it waits");
+            assert!(until > now);
+            pace.pass(now);
+            assert_eq!(pace.until(), Some(until));
+            pace.pass(until);
+            assert_eq!(pace.until(), None);
+            now = until;
+        }
+        let expected = CATCH_UP_BURST + 500_000;
+        assert!(bytes.abs_diff(expected) < 10_000, "{bytes}");
+        assert!(pace.is_catching_up());
+        assert!((0..100).all(|_| pace.passes(now, LIVE, 1000)) && !pace.is_catching_up());
+        assert!(!pace.passes(now, OLD, 1000), "what is new has used it up");
+    }
+
+    #[test]
+    fn repairs_stay_within_it() {
+        let mut pace = Pace::new();
+        let all = (0..1000).filter(|_| pace.repeats(Time::ZERO, 1000)).count() as u64;
+        assert_eq!(all, CATCH_UP_BURST.div_ceil(1000));
+        let later = Time::from_millis(100);
+        pace.set_estimate(0);
+        let more = (0..1000).filter(|_| pace.repeats(later, 1000)).count() as u64;
+        assert!((1..=CATCH_UP_BPS_MIN / 8 / 10 / 1000 + 1).contains(&more), "{more}");
+    }
+}

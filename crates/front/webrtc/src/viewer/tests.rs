@@ -1,0 +1,299 @@
+//! Viewers with a browser at the other end, without a network.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use outflow_dtls::testing::clock;
+use outflow_dtls::{Identity, Server, Settings};
+use outflow_engine::Worth;
+use outflow_ice::limits::CONSENT;
+use outflow_ice::{Agent, Credentials};
+use outflow_media::Track;
+use outflow_rtp::RtpHeader;
+use outflow_rtp::payload::Splitter;
+use outflow_srtp::{Opener, Sealer};
+use outflow_webrtc::testing::Browser;
+use tokio::sync::Semaphore;
+
+use super::*;
+
+const PLACE: SocketAddr =
+    SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::new(192, 0, 2, 1), 40_000));
+
+/// What the stream's packets are from, and what the viewer's are.
+const SOURCE: u32 = 1000;
+const OWN: u32 = 2000;
+const REPAIR: u32 = 3000;
+
+struct Scene {
+    now: Time,
+    viewer: Viewer,
+    browser: Browser,
+    srtp: Option<(Sealer, Opener)>,
+    told: mpsc::Receiver<News>,
+    events: Vec<PeerEvent>,
+    coming: Arc<Semaphore>,
+    /// What it was sent beside DTLS and answers to checks.
+    sent: Vec<Vec<u8>>,
+}
+
+impl Scene {
+    /// A viewer that has been answered, and has not come yet. It gets track 1.
+    fn new() -> Self {
+        let (now, clock) = (Time::from_millis(10_000), clock());
+        let names =
+            |name: &str| Credentials { ufrag: name.to_owned(), password: format!("the password of {name}") };
+        let [ours, theirs] = [(); 2].map(|()| Identity::generate().expect("a certificate"));
+        let settings = Settings::new().expect("it works");
+        let dtls = Server::new(now, clock, &settings, &ours, vec![theirs.fingerprint()]);
+        let agent = Agent::new(now, [7; 32], names("relay"), names("peer"));
+        let (news, told) = mpsc::channel(8);
+        let coming = Arc::new(Semaphore::new(1));
+        let place = Arc::clone(&coming).try_acquire_owned().expect("it is free");
+        let sending = Sending {
+            payload_type: 100,
+            ssrc: OWN,
+            repair: Some((101, REPAIR)),
+            elements: Elements::default(),
+            splitter: Splitter::of(&Track::h264()),
+        };
+        let viewer = Viewer::new(5, Session::new(agent, dtls), news, &[(1, sending)], (0, place));
+        let browser = Browser::new(now, clock, &theirs, "peer", names("relay"));
+        Scene { now, viewer, browser, srtp: None, told, events: Vec::new(), coming, sent: Vec::new() }
+    }
+
+    /// One that has come.
+    fn ready() -> Self {
+        let mut scene = Self::new();
+        let check = scene.browser.check();
+        scene.hand(&check);
+        scene.settle();
+        scene.srtp = scene.browser.srtp();
+        assert!(scene.srtp.is_some() && scene.viewer.session.path().is_some());
+        scene
+    }
+
+    fn hand(&mut self, datagram: &[u8]) {
+        self.viewer.handle_datagram(self.now, PLACE, Mark::None, &mut datagram.to_vec());
+    }
+
+    /// Both say what they have to say, until that is all.
+    fn settle(&mut self) {
+        loop {
+            let mut out = Vec::new();
+            while let Some((to, _)) = self.viewer.poll_transmit(self.now, &mut out) {
+                assert_eq!(to, PLACE);
+                self.browser.handle_datagram(self.now, &out);
+                if out[0] >= 128 {
+                    self.sent.push(out.clone());
+                }
+            }
+            self.events.extend(core::iter::from_fn(|| self.viewer.poll_event()));
+            let said = self.browser.sends();
+            if said.is_empty() {
+                return;
+            }
+            said.iter().for_each(|datagram| self.hand(datagram));
+        }
+    }
+
+    /// A packet of the stream that came just now.
+    fn give(&mut self, track: u8, sequence: u16) -> Result<(), Undelivered> {
+        self.give_late(track, sequence, Duration::ZERO)
+    }
+
+    fn give_late(&mut self, track: u8, sequence: u16, age: Duration) -> Result<(), Undelivered> {
+        self.give_bytes((track, sequence), age, &[sequence as u8, 7])
+    }
+
+    fn give_bytes(
+        &mut self,
+        (track, sequence): (u8, u16),
+        age: Duration,
+        payload: &[u8],
+    ) -> Result<(), Undelivered> {
+        let mut packet = [&[0x80, 0x80 | 96, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0], payload].concat();
+        outflow_rtp::set_sequence(&mut packet, sequence);
+        outflow_rtp::set_ssrc(&mut packet, SOURCE);
+        let arrived = Time::from_nanos(self.now.as_nanos() - age.as_nanos() as u64);
+        let head = PacketHead { track, worth: Worth::most(arrived), bytes: packet.len(), is_preamble: false };
+        self.viewer.take(self.now, &head, || packet.into())
+    }
+
+    /// What the viewer was sent since this was asked last: payload type, SSRC, sequence number, payload.
+    fn got(&mut self) -> Vec<(u8, u32, u16, Vec<u8>)> {
+        self.settle();
+        let (_, opener) = self.srtp.as_mut().expect("it is ready");
+        let sent = core::mem::take(&mut self.sent).into_iter();
+        let media = sent.filter(|datagram| !outflow_rtp::is_rtcp(datagram)).map(|mut datagram| {
+            let length = opener.open(&mut datagram).expect("it is sealed");
+            let packet = RtpHeader::new_checked(&datagram[..length]).expect("RTP");
+            (packet.payload_type(), packet.ssrc(), packet.sequence(), packet.payload().to_vec())
+        });
+        media.collect()
+    }
+
+    fn say(&mut self, mut packet: Vec<u8>) {
+        let (sealer, _) = self.srtp.as_mut().expect("it is ready");
+        sealer.seal_control(&mut packet).expect("RTCP");
+        self.hand(&packet);
+    }
+}
+
+#[test]
+fn a_viewer_waits_until_it_has_come_and_gets_numbers_of_its_own() {
+    let mut scene = Scene::new();
+    assert_eq!(scene.give(1, 7), Err(Undelivered::Later));
+    scene.viewer.waits = true;
+    assert_eq!(scene.viewer.poll_event(), None, "it has not come");
+    assert_eq!(scene.coming.available_permits(), 0);
+    let check = scene.browser.check();
+    scene.hand(&check);
+    assert!(matches!(scene.told.try_recv(), Ok(News::Confirm(5, PLACE))));
+    scene.settle();
+    assert_eq!(scene.events, [PeerEvent::Report(Report::Writable)]);
+    assert_eq!(scene.coming.available_permits(), 1, "others may come");
+    scene.srtp = scene.browser.srtp();
+
+    for (track, sequence) in [(1, 65_534), (1, 65_535), (0, 500), (1, 1)] {
+        assert_eq!(scene.give(track, sequence), Ok(()));
+    }
+    let expected = [(256, 254), (257, 255), (259, 1)].map(|(own, byte)| (100, OWN, own, vec![byte, 7]));
+    assert_eq!(scene.got(), expected, "what is missing stays missing; it has not asked for track 0");
+}
+
+#[test]
+fn what_it_lacks_is_sent_once_more_by_the_other_source() {
+    let mut scene = Scene::ready();
+    for sequence in 10..14 {
+        scene.give(1, sequence).expect("there is room");
+    }
+    scene.got();
+    scene.say(rtcp::lost(7, OWN, &[257, 259, 300], "x"));
+    let expected = [(256, 257, 11), (257, 259, 13)].map(|(own, first, byte): (u16, u16, u8)| {
+        (101, REPAIR, own, [&first.to_be_bytes()[..], &[byte, 7]].concat())
+    });
+    assert_eq!(scene.got(), expected);
+    scene.say(rtcp::lost(7, OWN, &[257], "x"));
+    assert_eq!(scene.got(), [], "it is on its way");
+    scene.say(rtcp::lost(7, 99, &[258], "x"));
+    assert_eq!(scene.got(), [], "of another source");
+    scene.events.retain(|event| matches!(event, PeerEvent::Rtcp(_)));
+    assert_eq!(scene.events.len(), 3, "a report stands in front of each");
+}
+
+#[test]
+fn what_is_too_long_for_the_way_goes_as_two() {
+    let mut scene = Scene::ready();
+    let unit = [&[0x65][..], &[7; 1400]].concat();
+    scene.give(1, 10).expect("there is room");
+    scene.give_bytes((1, 11), Duration::ZERO, &unit).expect("it is split");
+    scene.give(1, 12).expect("there is room");
+    scene.settle();
+    let got = scene.got();
+    let all: Vec<_> = got.iter().map(|(_, _, number, payload)| (*number, payload.len())).collect();
+    assert_eq!(all, [(256, 2), (257, 702), (258, 702), (259, 2)]);
+    assert!(
+        got[1].3.starts_with(&[0x7c, 0x85]) && got[2].3.starts_with(&[0x7c, 0x45]),
+        "fragments of the unit"
+    );
+}
+
+#[test]
+fn what_it_says_of_its_source_is_said_of_the_streams() {
+    let mut scene = Scene::ready();
+    scene.give(1, 10).expect("there is room");
+    scene.got();
+    scene.events.clear();
+    scene.say(rtcp::key_frame_request(7, OWN, 1, "x"));
+    scene.settle();
+    let [PeerEvent::Rtcp(said)] = &scene.events[..] else { panic!("{:?}", scene.events) };
+    let mut wanted = Vec::new();
+    rtcp::read(said, |report| {
+        if let rtcp::Report::KeyFrame { media, .. } = report {
+            wanted.push(media);
+        }
+    })
+    .expect("RTCP");
+    assert_eq!(wanted, [SOURCE; 2]);
+
+    let report = rtcp::SenderReport { ssrc: SOURCE, ntp: 1, rtp: 2, packets: 3, octets: 4 };
+    scene.viewer.write_rtcp(scene.now, 1, &rtcp::sender_report(&report, "x"));
+    scene.viewer.write_rtcp(scene.now, 0, &rtcp::sender_report(&report, "x"));
+    scene.settle();
+    let sent = core::mem::take(&mut scene.sent);
+    let (_, opener) = scene.srtp.as_mut().expect("it is ready");
+    let mut all = Vec::new();
+    for mut datagram in sent {
+        let length = opener.open_control(&mut datagram).expect("it is sealed");
+        rtcp::read(&datagram[..length], |report| all.push(report)).expect("RTCP");
+    }
+    assert_eq!(all, [rtcp::Report::Sender(rtcp::SenderReport { ssrc: OWN, ..report })], "of track 1 alone");
+}
+
+#[test]
+fn a_flood_of_reports_is_bounded() {
+    let mut scene = Scene::ready();
+    scene.events.clear();
+    for _ in 0..10 * RTCP_BURST {
+        scene.say(rtcp::receiver_report(7, &[], "x"));
+    }
+    assert!(scene.viewer.events.len() <= EVENTS_MAX, "{}", scene.viewer.events.len());
+    scene.settle();
+    scene.say(rtcp::receiver_report(7, &[], "x"));
+    let before = scene.events.len();
+    scene.settle();
+    assert_eq!(scene.events.len(), before, "too many have come just before");
+}
+
+#[test]
+fn one_that_catches_up_goes_on_when_there_is_room() {
+    let mut scene = Scene::ready();
+    scene.events.clear();
+    let age = Duration::from_secs(2);
+    let taken = (0..u16::MAX).take_while(|sequence| scene.give_late(1, *sequence, age).is_ok()).count();
+    assert!(taken > 0 && taken <= UNSENT_MAX, "{taken}");
+    scene.viewer.waits = true;
+    // As many as may wait: once they have gone, there is room again.
+    assert!(!scene.got().is_empty());
+    assert_eq!(scene.events, [PeerEvent::Report(Report::Writable)]);
+    let mut sequences = 300..;
+    while scene.give_late(1, sequences.next().unwrap_or(0), age).is_ok() {
+        scene.got();
+    }
+    scene.viewer.waits = true;
+    scene.events.clear();
+    scene.settle();
+    let (at, why) = scene.viewer.next_timeout().expect("it waits");
+    assert_eq!((why, scene.events.len()), (PeerWake::Pace, 0));
+    scene.now = at;
+    scene.viewer.handle_timeout(at);
+    scene.settle();
+    assert_eq!(scene.events, [PeerEvent::Report(Report::Writable)]);
+}
+
+#[test]
+fn its_end_is_told_whichever_way_it_comes() {
+    let mut scene = Scene::ready();
+    scene.browser.close();
+    scene.settle();
+    let closed = |events: &[PeerEvent]| match events.last() {
+        Some(PeerEvent::Closed(why)) => why.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert!(closed(&scene.events).contains("closed by the peer"));
+
+    let mut scene = Scene::ready();
+    while let Some((at, _)) = scene.viewer.next_timeout() {
+        assert!(at <= scene.now + 2 * CONSENT, "it waits for ever");
+        scene.now = at;
+        scene.viewer.handle_timeout(at);
+        scene.settle();
+    }
+    assert!(closed(&scene.events).contains("nothing was heard"));
+
+    let mut scene = Scene::ready();
+    scene.viewer.close(scene.now, "removed");
+    scene.settle();
+    assert!(scene.browser.is_closed());
+}

@@ -1,0 +1,334 @@
+//! A viewer plays by WHEP from a relay in this process, and a publisher sends to it by WHIP, over real sockets.
+
+#![allow(clippy::disallowed_methods, reason = "a test of sockets")]
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::{Extension, Router};
+use bytes::BytesMut;
+use http_body_util::BodyExt as _;
+use outflow_api::Peer;
+use outflow_control::{Control, PublishOptions, Publisher, Push, Relay};
+use outflow_dtls::{Clock, Identity};
+use outflow_engine::message::ControlError;
+use outflow_ice::Credentials;
+use outflow_media::{Codec, Format, Time, Track};
+use outflow_rtp::{PlainHeader, RtpHeader, rtcp};
+use outflow_srtp::{Opener, Sealer};
+use outflow_webrtc::testing::Browser;
+use tokio::time::timeout;
+use tower::ServiceExt as _;
+
+/// Longer than anything here takes, so that a failure is one and no hang.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a browser offers, with its fingerprint in the place of `FINGERPRINT`.
+const OFFER: &str = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\n\
+    a=ice-ufrag:peer\r\n\
+    a=ice-pwd:the password of the peer\r\na=fingerprint:sha-256 FINGERPRINT\r\na=setup:actpass\r\n\
+    m=video 9 UDP/TLS/RTP/SAVPF 103 104\r\nc=IN IP4 0.0.0.0\r\na=mid:0\r\na=recvonly\r\na=rtcp-mux\r\n\
+    a=rtpmap:103 H264/90000\r\na=rtcp-fb:103 nack\r\na=rtcp-fb:103 nack pli\r\n\
+    a=fmtp:103 level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=42e01f\r\n\
+    a=rtpmap:104 rtx/90000\r\na=fmtp:104 apt=103\r\n";
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// What stands behind this in a line of a description.
+    fn line(&self, start: &str) -> &str {
+        self.body.lines().find_map(|line| line.strip_prefix(start)).unwrap_or_default()
+    }
+}
+
+struct Scene {
+    relay: Relay,
+    router: Router,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let text = "[listen]\nrtp_ports = \"46600-46799\"\n[limits]\nworkers = 1\n\
+                    [streams.\"live/cam\"]\n";
+        let fronts = vec![outflow_front_webrtc::front()];
+        let known = fronts.iter().map(|front| front.protocol()).collect();
+        let config = outflow_config::Config::parse(text, "test", &known);
+        let mut config = config.unwrap_or_else(|errors| panic!("{errors}"));
+        config.listen.set("webrtc", Some(SocketAddr::from(([127, 0, 0, 1], 0))));
+        let relay = Relay::start(config, None, fronts, None).await.expect("started");
+        let router = outflow_api::router(relay.control().clone());
+        Scene { relay, router }
+    }
+
+    fn control(&self) -> &Control {
+        self.relay.control()
+    }
+
+    async fn publish(&self, track: Track) -> Publisher {
+        let options =
+            PublishOptions { format: Format::Rtp(vec![track]), peer: "test".to_owned(), configured: false };
+        self.control().publish("live/cam", options).await.expect("free")
+    }
+
+    async fn ask(&self, method: Method, uri: &str, kind: &str, body: &str) -> Answer {
+        let request = Request::builder().method(method).uri(uri).header("host", "localhost");
+        let request = request.header("content-type", kind).body(Body::from(body.to_owned()));
+        let peer = Peer { address: SocketAddr::from(([127, 0, 0, 1], 9)), user: None };
+        let router = self.router.clone().layer(Extension(peer));
+        let response = router.oneshot(request.expect("a request")).await.expect("routers do not fail");
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = response.into_body().collect().await.expect("a whole body").to_bytes();
+        Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() }
+    }
+
+    async fn offer(&self, offer: &str) -> Answer {
+        self.ask(Method::POST, "/play/live/cam", "application/sdp", offer).await
+    }
+}
+
+/// A viewer that has come.
+struct Viewer {
+    wire: UdpSocket,
+    at: SocketAddr,
+    browser: Browser,
+    began: Instant,
+    srtp: (Sealer, Opener),
+}
+
+impl Viewer {
+    fn come(answer: &Answer, identity: &Identity) -> Self {
+        let password = answer.line("a=ice-pwd:").to_owned();
+        let relay = Credentials { ufrag: answer.line("a=ice-ufrag:").to_owned(), password };
+        let candidate: Vec<&str> = answer.line("a=candidate:").split(' ').collect();
+        let at: SocketAddr = format!("{}:{}", candidate[4], candidate[5]).parse().expect("an address");
+        let wire = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        wire.set_read_timeout(Some(PATIENCE)).expect("set");
+        let began = Instant::now();
+        let mut browser = Browser::new(Time::ZERO, Clock(began), identity, "peer", relay);
+        wire.send_to(&browser.check(), at).expect("sent");
+        let mut buffer = [0; 2048];
+        let srtp = loop {
+            let length = wire.recv(&mut buffer).expect("the relay answers");
+            browser.handle_datagram(Time::ZERO + began.elapsed(), &buffer[..length]);
+            for datagram in browser.sends() {
+                wire.send_to(&datagram, at).expect("sent");
+            }
+            if let Some(srtp) = browser.srtp() {
+                break srtp;
+            }
+        };
+        Viewer { wire, at, browser, began, srtp }
+    }
+
+    /// The next packet: payload type, SSRC, sequence number, payload. RTCP is passed over.
+    fn next(&mut self) -> (u8, u32, u16, Vec<u8>) {
+        let mut buffer = [0; 2048];
+        loop {
+            let length = self.wire.recv(&mut buffer).expect("the relay sends");
+            let datagram = &mut buffer[..length];
+            if datagram[0] < 128 || outflow_rtp::is_rtcp(datagram) {
+                self.browser.handle_datagram(Time::ZERO + self.began.elapsed(), datagram);
+                continue;
+            }
+            let length = self.srtp.1.open(datagram).expect("it is sealed");
+            let packet = RtpHeader::new_checked(&datagram[..length]).expect("RTP");
+            return (packet.payload_type(), packet.ssrc(), packet.sequence(), packet.payload().to_vec());
+        }
+    }
+
+    fn say(&mut self, mut packet: Vec<u8>) {
+        self.srtp.0.seal_control(&mut packet).expect("RTCP");
+        self.wire.send_to(&packet, self.at).expect("sent");
+    }
+}
+
+fn picture(sequence: u16, is_key: bool) -> BytesMut {
+    let timestamp = 5_000 + u32::from(sequence) * 3_600;
+    let header = PlainHeader { marker: true, payload_type: 96, sequence, timestamp, ssrc: 7 };
+    let mut packet = BytesMut::from(&header.emit()[..]);
+    packet.extend_from_slice(if is_key { &[0x65, 0xb0] } else { &[0x41, 0x9a] });
+    packet.extend_from_slice(&sequence.to_be_bytes());
+    packet
+}
+
+fn identity() -> (Identity, String) {
+    let identity = Identity::generate().expect("a certificate");
+    let offer = OFFER.replace("FINGERPRINT", &identity.fingerprint().to_string());
+    (identity, offer)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_is_answered_found_sent_to_and_heard() {
+    let scene = Scene::new().await;
+    let mut camera = scene.publish(Track::h264()).await;
+    let mut feedback = camera.take_feedback();
+    assert_eq!(camera.try_send(0, picture(40_000, true)), Push::Taken);
+    let (identity, offer) = identity();
+    let answer = scene.offer(&offer).await;
+    assert_eq!((answer.status, answer.header("content-type")), (StatusCode::CREATED, "application/sdp"));
+    assert_eq!(answer.header("access-control-allow-origin"), "*");
+    assert!(answer.body.contains("a=setup:passive") && answer.body.contains("a=sendonly"), "{}", answer.body);
+
+    let mut viewer = Viewer::come(&answer, &identity);
+    let (kind, ssrc, first, payload) = viewer.next();
+    assert_eq!((kind, &payload[..]), (103, &[0x65, 0xb0, 0x9c, 0x40][..]), "from the key frame on");
+    assert!(answer.body.contains(&format!("a=ssrc:{ssrc} ")), "{}", answer.body);
+    for sequence in [40_001, 40_003] {
+        camera.try_send(0, picture(sequence, false));
+    }
+    let numbers = [(); 2].map(|()| viewer.next().2.wrapping_sub(first));
+    assert_eq!(numbers, [1, 3], "what the camera's network has lost is missing here, too");
+
+    viewer.say(rtcp::lost(9, ssrc, &[first.wrapping_add(3)], "x"));
+    let (kind, repair, _, payload) = viewer.next();
+    assert_eq!((kind, &payload[..2]), (104, &first.wrapping_add(3).to_be_bytes()[..]));
+    assert!(answer.body.contains(&format!("a=ssrc-group:FID {ssrc} {repair}")), "{}", answer.body);
+
+    viewer.say(rtcp::key_frame_request(9, ssrc, 1, "x"));
+    let wanted = timeout(PATIENCE, feedback.key_frame()).await.expect("in time");
+    assert_eq!(wanted, 0, "a key frame of its track");
+
+    let session = answer.header("location").to_owned();
+    let change = |name| {
+        let body = format!("a=ice-ufrag:{name}\r\na=ice-pwd:the password of the peer\r\n");
+        let scene = &scene;
+        let session = &session;
+        let kind = "application/trickle-ice-sdpfrag";
+        async move { scene.ask(Method::PATCH, session, kind, &body).await.status }
+    };
+    assert_eq!(
+        (change("peer").await, change("other").await),
+        (StatusCode::NO_CONTENT, StatusCode::UNPROCESSABLE_ENTITY)
+    );
+    assert_eq!(scene.ask(Method::DELETE, &session, "", "").await.status, StatusCode::OK);
+    assert_eq!(scene.ask(Method::DELETE, &session, "", "").await.status, StatusCode::NOT_FOUND);
+    let mut states = scene.control().watch();
+    let gone = states.wait_for(|state| state.streams.iter().all(|stream| stream.receivers.is_empty()));
+    timeout(PATIENCE, gone).await.expect("in time").expect("it runs");
+    scene.relay.shut_down();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_the_relay_ends_is_told() {
+    let scene = Scene::new().await;
+    let camera = scene.publish(Track::h264()).await;
+    camera.try_send(0, picture(1, true));
+    let (identity, offer) = identity();
+    let answer = scene.offer(&offer).await;
+    let mut viewer = Viewer::come(&answer, &identity);
+    viewer.next();
+    scene.relay.shut_down();
+    let mut buffer = [0; 2048];
+    while !viewer.browser.is_closed() {
+        let length = viewer.wire.recv(&mut buffer).expect("it is told");
+        viewer.browser.handle_datagram(Time::ZERO + viewer.began.elapsed(), &buffer[..length]);
+        viewer.browser.sends();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_publisher_sends_is_played() {
+    let scene = Scene::new().await;
+    let (identity, offer) = identity();
+    let to_send = offer.replace("recvonly", "sendonly");
+    let answer = scene.ask(Method::POST, "/publish/live/cam", "application/sdp", &to_send).await;
+    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
+    assert!(
+        answer.body.contains("a=recvonly") && answer.body.contains("a=rtcp-fb:103 nack pli"),
+        "{}",
+        answer.body
+    );
+    let mut publisher = Viewer::come(&answer, &identity);
+    let second = scene.ask(Method::POST, "/publish/live/cam", "application/sdp", &to_send).await;
+    assert_eq!(second.status, StatusCode::CONFLICT, "it has a publisher");
+    let send = |publisher: &Viewer, sequence, is_key| {
+        let mut packet = picture(sequence, is_key).to_vec();
+        outflow_rtp::set_payload_type(&mut packet, 103);
+        publisher.srtp.0.seal(&mut packet, 0).expect("RTP");
+        publisher.wire.send_to(&packet, publisher.at).expect("sent");
+    };
+    send(&publisher, 100, true);
+    let mut states = scene.control().watch();
+    let up = states.wait_for(|state| state.streams.iter().any(|stream| stream.source.up));
+    timeout(PATIENCE, up).await.expect("in time").expect("it runs");
+
+    let answer = scene.offer(&offer).await;
+    let mut viewer = Viewer::come(&answer, &identity);
+    let (_, ssrc, first, payload) = viewer.next();
+    assert_eq!(payload, [0x65, 0xb0, 0, 100]);
+    send(&publisher, 101, false);
+    assert_eq!(viewer.next().2, first.wrapping_add(1));
+    // What the viewer wants goes on to the publisher.
+    viewer.say(rtcp::key_frame_request(9, ssrc, 1, "x"));
+    let mut buffer = [0; 2048];
+    loop {
+        let length = publisher.wire.recv(&mut buffer).expect("it is asked");
+        if !outflow_rtp::is_rtcp(&buffer[..length]) {
+            continue;
+        }
+        let length = publisher.srtp.1.open_control(&mut buffer[..length]).expect("it is sealed");
+        let mut is_wanted = false;
+        let told = |report| is_wanted |= matches!(report, rtcp::Report::KeyFrame { media: 7, .. });
+        rtcp::read(&buffer[..length], told).expect("RTCP");
+        if is_wanted {
+            break;
+        }
+    }
+    publisher.browser.close();
+    for datagram in publisher.browser.sends() {
+        publisher.wire.send_to(&datagram, publisher.at).expect("sent");
+    }
+    let down = states.wait_for(|state| state.streams.iter().all(|stream| !stream.source.up));
+    timeout(PATIENCE, down).await.expect("in time").expect("it runs");
+    scene.relay.shut_down();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_is_refused_with_what_to_do() {
+    let scene = Scene::new().await;
+    let (_, offer) = identity();
+    let status = |answer: &Answer| answer.status.as_u16();
+    let nothing = scene.offer(&offer).await;
+    let busy = ControlError::NoSource("live/cam".to_owned());
+    assert!(status(&nothing) == 503 && nothing.body.contains(&busy.to_string()), "{}", nothing.body);
+    let codec = Codec::Opus;
+    let sound =
+        Track { codec, clock_rate: 48_000, channels: 2, encoding: "opus".to_owned(), ..Track::h264() };
+    let _camera = scene.publish(sound).await;
+    let other = scene.offer(&offer).await;
+    assert!(status(&other) == 415 && other.body.contains("has opus"), "{}", other.body);
+    let expectations: [(&str, String, u16, &str); 4] = [
+        ("text/plain", offer.clone(), 415, "application/sdp"),
+        ("application/sdp", "v=0\r\n".to_owned(), 400, "offer"),
+        ("application/sdp", offer.replace("actpass", "passive"), 400, "a=setup:actpass"),
+        ("application/sdp", "x".repeat(70_000), 413, "larger than"),
+    ];
+    for (kind, body, expected, says) in expectations {
+        let answer = scene.ask(Method::POST, "/play/live/cam", kind, &body).await;
+        assert!(status(&answer) == expected && answer.body.contains(says), "{expected}: {}", answer.body);
+        assert_eq!(answer.header("access-control-allow-origin"), "*", "a page can read it");
+    }
+    let unknown = scene.ask(Method::POST, "/play/other", "application/sdp", &offer).await;
+    assert_eq!(status(&unknown), 404);
+    let before = scene.ask(Method::OPTIONS, "/play/live/cam", "", "").await;
+    assert_eq!(
+        (status(&before), before.header("access-control-allow-headers").contains("Authorization")),
+        (204, true)
+    );
+    let page = scene.ask(Method::GET, "/play/live/cam", "", "").await;
+    assert!(status(&page) == 200 && page.body.contains("/assets/play.js"));
+    for asset in ["/assets/play.js", "/assets/play.css"] {
+        assert_eq!(status(&scene.ask(Method::GET, asset, "", "").await), 200, "{asset}");
+    }
+    scene.relay.shut_down();
+}

@@ -1,0 +1,110 @@
+//! Chromium plays streams of a relay.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use outflow_labs::browser::{Browser, CHROMIUM};
+use outflow_labs::net::{Paths, RELAY_IN, RELAY_OUT};
+use outflow_labs::process::Running;
+use outflow_labs::programs::ffmpeg;
+use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, Relay, listen};
+use outflow_labs::scene::{PATIENCE, scene};
+use serde_json::Value;
+
+/// Where browsers send their datagrams.
+const WEBRTC_PORT: u16 = 8189;
+
+fn configuration() -> String {
+    let streams = "[streams.live]\nsource = \"push\"\n";
+    format!("{}webrtc = \"0.0.0.0:{WEBRTC_PORT}\"\n{streams}", listen())
+}
+
+/// A test picture with a key frame a second and no B pictures, and a tone, by RTSP.
+fn publishes(paths: &Paths, coding: &str) -> Result<Running> {
+    let line = format!(
+        "-re -f lavfi -i testsrc2=size=320x240:rate=25 -f lavfi -i sine=frequency=440:sample_rate=48000 \
+         -pix_fmt yuv420p -g 25 {coding} -c:a libopus -ac 2 -b:a 64k \
+         -f rtsp -rtsp_transport tcp -pkt_size 1200 rtsp://{RELAY_IN}:{RTSP_PORT}/live"
+    );
+    ffmpeg(&line).within(&paths.source).start()
+}
+
+const H264: &str = "-c:v libx264 -preset ultrafast -tune zerolatency -profile:v baseline";
+
+fn page() -> String {
+    format!("http://{RELAY_OUT}:{HTTP_PORT}/play/live")
+}
+
+/// Pictures that were decoded, bytes of sound, and how bright the picture is on average.
+const SEEN: &str = "(() => {
+    const video = document.querySelector('video');
+    const canvas = Object.assign(document.createElement('canvas'), { width: 32, height: 24 });
+    const context = canvas.getContext('2d');
+    context.drawImage(video, 0, 0, 32, 24);
+    const pixels = context.getImageData(0, 0, 32, 24).data.filter((_, index) => index % 4 < 3);
+    return {
+        pictures: video.getVideoPlaybackQuality().totalVideoFrames,
+        sound: video.webkitAudioDecodedByteCount,
+        bright: pixels.reduce((sum, one) => sum + one, 0) / pixels.length,
+        width: video.videoWidth,
+        state: document.body.dataset.state,
+    };
+})()";
+
+fn plays(seen: &Value, pictures: u64) -> bool {
+    seen["pictures"].as_u64() >= Some(pictures) && seen["sound"].as_u64() > Some(0) && seen["width"] == 320
+}
+
+#[test]
+fn a_browser_plays_a_stream_by_the_page() -> Result<()> {
+    let Some(paths) = scene("browser", &["ffmpeg", CHROMIUM])? else { return Ok(()) };
+    let mut relay = Relay::start(&paths.relay, &configuration())?;
+    let codings = [H264, "-c:v libvpx -deadline realtime -cpu-used 8 -b:v 500k"];
+    for coding in codings {
+        let sender = publishes(&paths, coding)?;
+        relay.wait_up("live")?;
+        let mut browser = Browser::start(&paths.players)?;
+        browser.open(&page())?;
+        let seen = browser.wait_for("pictures and sound", SEEN, |seen| plays(seen, 50))?;
+        let bright = seen["bright"].as_f64().unwrap_or(0.0);
+        ensure!((40.0..220.0).contains(&bright) && seen["state"] == "playing", "{coding}: {seen}");
+        let state = relay.wait_receivers("live", 1)?;
+        ensure!(state["receivers"][0]["kind"] == "webrtc", "{state:#}");
+        // It says that it leaves.
+        browser.evaluate("dispatchEvent(new Event('pagehide'))")?;
+        relay.wait_receivers("live", 0)?;
+        drop(sender);
+        relay.wait_stream("live", "down", |state| state["source"]["up"] == false)?;
+    }
+    relay.healthy()
+}
+
+#[test]
+fn a_browser_comes_back_when_the_stream_does() -> Result<()> {
+    let Some(paths) = scene("browser comes back", &["ffmpeg", CHROMIUM])? else { return Ok(()) };
+    let mut relay = Relay::start(&paths.relay, &configuration())?;
+    let mut browser = Browser::start(&paths.players)?;
+    browser.open(&page())?;
+    let state = "document.body.dataset.state";
+    browser.wait_for("it waits for a publisher", state, |state| state == "waiting")?;
+    let sender = publishes(&paths, H264)?;
+    browser.wait_for("it plays", SEEN, |seen| plays(seen, 25))?;
+    let pictures =
+        |browser: &mut Browser| Ok::<_, anyhow::Error>(browser.evaluate(SEEN)?["pictures"].as_u64());
+    drop(sender);
+    std::thread::sleep(Duration::from_secs(1));
+    let before = pictures(&mut browser)?;
+    // The publisher that follows is the same stream to its viewers.
+    let _sender = publishes(&paths, H264)?;
+    browser
+        .wait_for("it plays on", SEEN, |seen| seen["pictures"].as_u64() > before.map(|count| count + 25))?;
+    relay.wait_receivers("live", 1)?;
+    relay.process().signal(nix::sys::signal::Signal::SIGKILL)?;
+    relay.process().wait(PATIENCE)?;
+    browser.wait_for("it has lost the relay", state, |state| state == "waiting")?;
+    relay.restart()?;
+    relay.wait_receivers("live", 0)?;
+    let _again = publishes(&paths, H264)?;
+    browser.wait_for("it plays again", state, |state| state == "playing")?;
+    Ok(())
+}
