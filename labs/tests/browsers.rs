@@ -38,6 +38,7 @@ fn page() -> String {
 /// Pictures that were decoded, bytes of sound, and how bright the picture is on average.
 const SEEN: &str = "(() => {
     const video = document.querySelector('video');
+    if (!video) return {};
     const canvas = Object.assign(document.createElement('canvas'), { width: 32, height: 24 });
     const context = canvas.getContext('2d');
     context.drawImage(video, 0, 0, 32, 24);

@@ -109,7 +109,8 @@ mod tests {
         a=rtpmap:96 H264/90000\r\na=rtcp-fb:96 nack\r\na=rtcp-fb:96 nack pli\r\na=rtcp-fb:96 goog-remb\r\n\
         a=fmtp:96 profile-level-id=42e01f;packetization-mode=1;level-asymmetry-allowed=1\r\n\
         a=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\na=extmap:3 urn:ietf:params:rtp-hdrext:sdes:mid\r\n\
-        a=extmap:7 https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension\r\n\
+        a=extmap:7 https://aomediacodec.github.io/av1-rtp-spec/\
+        #dependency-descriptor-rtp-header-extension\r\n\
         a=rid:a send\r\na=rid:b send\r\na=simulcast:send a;b\r\n";
 
     #[test]

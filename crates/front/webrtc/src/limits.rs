@@ -34,12 +34,9 @@ pub(crate) const KEPT_MAX: usize = 1024;
 /// A packet is sent once more no sooner than this after the last time: both may still be on their way.
 pub(crate) const REPEAT_AFTER: Duration = Duration::from_millis(20);
 
-/// What a viewer is sent a second, in bits, while it catches up with the newest packet, as long as it has not said what
-/// its way carries.
+/// What a viewer is sent a second, in bits, while it catches up with the newest packet, and of packets that are sent once
+/// more.
 pub(crate) const CATCH_UP_BPS: u64 = 10_000_000;
-
-/// The least that it is sent then, whatever it says.
-pub(crate) const CATCH_UP_BPS_MIN: u64 = 500_000;
 
 /// Bytes that go at once while it does.
 pub(crate) const CATCH_UP_BURST: u64 = 32 << 10;

@@ -51,8 +51,9 @@ pub(crate) fn choose<'a>(
 
 const NACK: &str = "nack";
 
-/// What of the feedback that is offered is of use: repeated packets, key frames, how much the way carries.
-const FEEDBACK: [&str; 4] = [NACK, "nack pli", "ccm fir", "goog-remb"];
+/// What of the feedback that is offered is of use: repeated packets, key frames. Estimates of Chromium (REMB) begin below
+/// what a way carries, and stay there where little is sent.
+const FEEDBACK: [&str; 3] = [NACK, "nack pli", "ccm fir"];
 
 /// How well a codec of an offer fits a track; not at all if it is 0.
 fn fit(track: &Track, payload: &OfferedPayload) -> u8 {
@@ -150,7 +151,7 @@ mod tests {
         a=rtpmap:111 opus/48000/2\r\na=fmtp:111 minptime=10;useinbandfec=1\r\na=rtpmap:0 PCMU/8000\r\n\
         m=video 9 UDP/TLS/RTP/SAVPF 96 97 103 104 107 108 39 40\r\nc=IN IP4 0.0.0.0\r\na=mid:1\r\n\
         a=recvonly\r\n\
-        a=rtcp-mux\r\na=extmap:2 http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time\r\n\
+        a=rtcp-mux\r\na=extmap:2 http://www.webrtc.org/experiments/rtp-hdrext/playout-delay\r\n\
         a=extmap:4 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\r\n\
         a=rtpmap:96 VP8/90000\r\na=rtcp-fb:96 nack\r\na=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\n\
         a=rtpmap:103 H264/90000\r\na=rtcp-fb:103 goog-remb\r\na=rtcp-fb:103 nack\r\n\
@@ -211,7 +212,7 @@ mod tests {
         let fmtp = [sound, picture].map(|one| one.fmtp());
         assert!(fmtp[0].contains("stereo=1") && fmtp[1].contains("packetization-mode=1"), "{fmtp:?}");
         let accepted = picture.accepted(&fmtp[1], "name");
-        assert_eq!(accepted.payloads[0].feedback, ["nack", "nack pli", "goog-remb"]);
+        assert_eq!(accepted.payloads[0].feedback, ["nack", "nack pli"]);
         assert_eq!((accepted.payloads[0].repair, accepted.extensions.len()), (Some(104), 1));
         let source = accepted.source.expect("it is sent");
         assert_ne!(Some(source.ssrc), source.repair);

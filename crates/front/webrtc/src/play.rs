@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn;
 use axum::response::Response;
 use axum::routing::{get, patch, post};
+use bytes::Bytes;
 use outflow_api::guard::own_pages_only;
 use outflow_api::{ErrorBody, Http, HttpError, Peer, Raw, credentials, session};
 use outflow_control::{Control, Playing};
@@ -19,6 +20,7 @@ use outflow_media::format::Track;
 use outflow_packet::TrackMask;
 use outflow_relay::Encapsulation;
 use outflow_rtp::limits::SDP_BYTES_MAX;
+use outflow_rtp::payload::parameter_sets;
 use outflow_rtp::sdp::{Accepted, Offer, OfferedMedia};
 use utoipa_axum::router::OpenApiRouter;
 
@@ -115,7 +117,9 @@ async fn play(
     let place = control.shared::<Sessions>().open(&offer.ufrag);
     let place = place.map_err(|error| HttpError::system("asking for random bytes", &error))?;
 
-    let sending: Vec<_> = chosen.iter().map(|one| (one.track, one.sending)).collect();
+    let sets = |track: u8| tracks.get(usize::from(track)).and_then(|track| parameter_sets(&track.codec));
+    let sending = chosen.iter().map(|one| (one.track, one.sending, sets(one.track).map(Bytes::from)));
+    let sending: Vec<_> = sending.collect();
     let session = site.session(&control, &names, fingerprints)?;
     let (id, news) = (playing.id(), site.port.news.clone());
     let viewer = Viewer::new(id, session, news, &sending, (random_u32(), coming));

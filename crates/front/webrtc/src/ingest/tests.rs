@@ -68,7 +68,7 @@ impl Scene {
             };
             assert_eq!(to, place());
             match &mut self.srtp {
-                Some((_, opener)) if outflow_rtp::is_rtcp(&bytes) => {
+                Some((_, opener)) if bytes[0] >= 128 => {
                     let length = opener.open_control(&mut bytes).expect("it is sealed");
                     rtcp::read(&bytes[..length], |report| self.heard.push(report)).expect("RTCP");
                 }

@@ -1,7 +1,6 @@
 //! A packet of a stream as a viewer gets it: with a header of its own.
 
 use bytes::Bytes;
-use outflow_media::Time;
 use outflow_packet::DropReason;
 use outflow_rtp::RtpHeader;
 
@@ -28,18 +27,8 @@ pub(super) struct Head {
 /// Header extensions that a viewer has offered, by the numbers that it gave them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Elements {
-    /// When the packet is sent (`abs-send-time`).
-    pub(crate) sent: Option<u8>,
     /// How long pictures wait to be shown (`playout-delay`).
     pub(crate) delay: Option<u8>,
-}
-
-/// What elements say.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Said {
-    pub(super) now: Time,
-    /// Pictures are to be shown as soon as they are decoded.
-    pub(super) at_once: bool,
 }
 
 /// A packet of a stream, read.
@@ -75,10 +64,8 @@ impl Elements {
     pub(crate) fn of<'a>(offered: impl Iterator<Item = (u8, &'a str)>) -> Self {
         let mut elements = Elements::default();
         for (id, uri) in offered.filter(|(id, _)| ONE_BYTE.contains(id)) {
-            match uri {
-                SENT => elements.sent = Some(id),
-                DELAY => elements.delay = Some(id),
-                _ => {}
+            if uri == DELAY {
+                elements.delay = Some(id);
             }
         }
         elements
@@ -86,18 +73,15 @@ impl Elements {
 
     /// The numbers and URIs, as an answer has them.
     pub(crate) fn accepted(self) -> impl Iterator<Item = (u8, &'static str)> {
-        [(self.sent, SENT), (self.delay, DELAY)].into_iter().filter_map(|(id, uri)| Some((id?, uri)))
+        self.delay.map(|id| (id, DELAY)).into_iter()
     }
 
-    /// Writes the header extension, a whole number of words. Every element has three bytes, behind its own.
-    fn write(self, said: Said, out: &mut Vec<u8>) {
-        let sent = self.sent.map(|id| (id, seconds(said.now)));
-        // The least and the most, in hundredths of a second, of 12 bits each: none at all, or what the viewer likes.
-        let delay = self.delay.map(|id| (id, if said.at_once { [0; 3] } else { [0, 0x0f, 0xff] }));
-        let elements = [sent, delay].into_iter().flatten();
-        out.extend_from_slice(&[0xbe, 0xde, 0, elements.clone().count() as u8]);
-        for (id, [one, two, three]) in elements {
-            out.extend_from_slice(&[id << 4 | 2, one, two, three]);
+    /// Writes the header extension, a whole number of words: whether pictures are to be shown at once. The least time
+    /// that they wait and the most stand there, in hundredths of a second, of 12 bits each.
+    fn write(self, at_once: bool, out: &mut Vec<u8>) {
+        if let Some(id) = self.delay {
+            let [one, two, three] = if at_once { [0; 3] } else { [0, 0x0f, 0xff] };
+            out.extend_from_slice(&[0xbe, 0xde, 0, 1, id << 4 | 2, one, two, three]);
         }
     }
 
@@ -106,28 +90,18 @@ impl Elements {
     }
 }
 
-const SENT: &str = "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time";
 const DELAY: &str = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay";
-
-/// The time within 64 seconds, with 18 bits behind the point.
-fn seconds(now: Time) -> [u8; 3] {
-    let within = now.as_nanos() % 64_000_000_000;
-    let [.., one, two, three] = ((u128::from(within) << 18) / 1_000_000_000).to_be_bytes();
-    [one, two, three]
-}
 
 impl Media {
     /// Writes the packet, as it is before it is sealed.
-    pub(super) fn write(&self, head: Head, elements: Elements, said: Said, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, head: Head, elements: Elements, at_once: bool, out: &mut Vec<u8>) {
         out.clear();
         let first = if elements.is_none() { 0x80 } else { 0x90 };
         out.extend_from_slice(&[first, u8::from(self.marker) << 7 | head.payload_type]);
         out.extend_from_slice(&head.sequence.to_be_bytes());
         out.extend_from_slice(&self.timestamp.to_be_bytes());
         out.extend_from_slice(&head.ssrc.to_be_bytes());
-        if !elements.is_none() {
-            elements.write(said, out);
-        }
+        elements.write(at_once, out);
         if let Some(original) = head.original {
             out.extend_from_slice(&original.to_be_bytes());
         }
@@ -154,31 +128,25 @@ mod tests {
 
     #[test]
     fn the_header_is_the_viewers_own_and_the_payload_the_streams() {
-        let (mut out, said) = (vec![1, 2, 3], Said { now: Time::ZERO, at_once: false });
-        media().write(head(None), Elements::default(), said, &mut out);
+        let mut out = vec![1, 2, 3];
+        media().write(head(None), Elements::default(), true, &mut out);
         assert_eq!(out, [0x80, 0x80 | 100, 0, 3, 0, 0, 1, 0, 0, 0, 0, 77, b'a', b'b']);
-        media().write(head(Some(3)), Elements::default(), said, &mut out);
+        media().write(head(Some(3)), Elements::default(), true, &mut out);
         assert_eq!(out[12..], [0, 3, b'a', b'b']);
     }
 
     #[test]
     fn elements_stand_under_the_numbers_that_were_offered() {
-        let offered = [(3, SENT), (5, "urn:other"), (12, DELAY), (15, DELAY), (0, SENT)];
+        let offered = [(5, "urn:other"), (12, DELAY), (15, DELAY), (0, DELAY)];
         let elements = Elements::of(offered.into_iter());
-        assert_eq!(elements, Elements { sent: Some(3), delay: Some(12) });
-        assert_eq!(elements.accepted().collect::<Vec<_>>(), [(3, SENT), (12, DELAY)]);
+        assert_eq!(elements, Elements { delay: Some(12) });
+        assert_eq!(elements.accepted().collect::<Vec<_>>(), [(12, DELAY)]);
         let mut out = Vec::new();
-        let now = Time::from_millis(64_000 + 1500);
-        media().write(head(None), elements, Said { now, at_once: true }, &mut out);
-        let read = RtpHeader::new_checked(&out).expect("RTP");
-        assert_eq!(
-            read.extension(3),
-            Some(&[6, 0, 0][..]),
-            "one second and a half, of which 18 bits are a second"
-        );
-        assert_eq!((read.extension(12), read.payload()), (Some(&[0; 3][..]), &b"ab"[..]));
-        media().write(head(None), elements, Said { now, at_once: false }, &mut out);
-        let read = RtpHeader::new_checked(&out).expect("RTP");
-        assert_eq!(read.extension(12), Some(&[0, 0x0f, 0xff][..]), "from none to 40.95 seconds");
+        // None at all, or from none to 40.95 seconds.
+        for (at_once, says) in [(true, [0; 3]), (false, [0, 0x0f, 0xff])] {
+            media().write(head(None), elements, at_once, &mut out);
+            let read = RtpHeader::new_checked(&out).expect("RTP");
+            assert_eq!((read.extension(12), read.payload()), (Some(&says[..]), &b"ab"[..]));
+        }
     }
 }

@@ -27,7 +27,6 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use crate::limits::{EVENTS_MAX, REPLIES_MAX, RTCP_BURST, RTCP_PER_SECOND, UNSENT_MAX};
 use crate::port::News;
 pub(crate) use media::Elements;
-use media::Said;
 use pace::Pace;
 pub(crate) use track::Sending;
 use track::{Track, Unsent};
@@ -60,17 +59,20 @@ pub(crate) struct Viewer {
 }
 
 impl Viewer {
-    /// One that gets these tracks of a stream, by their numbers there. Their sequence numbers begin where `random` says.
+    /// One that gets these tracks of a stream, by their numbers there, with their parameter sets. Sequence numbers begin
+    /// where `random` says.
     pub(crate) fn new(
         id: ReceiverId,
         session: Session,
         news: mpsc::Sender<News>,
-        sending: &[(u8, Sending)],
+        sending: &[(u8, Sending, Option<Bytes>)],
         (random, coming): (u32, OwnedSemaphorePermit),
     ) -> Self {
-        let of = |track: usize| sending.iter().find(|(number, _)| usize::from(*number) == track);
-        let count = sending.iter().map(|(number, _)| usize::from(*number) + 1).max().unwrap_or(0);
-        let tracks = (0..count).map(|track| of(track).map(|(_, sending)| Track::new(*sending, random)));
+        let of = |track: usize| sending.iter().find(|(number, ..)| usize::from(*number) == track);
+        let count = sending.iter().map(|(number, ..)| usize::from(*number) + 1).max().unwrap_or(0);
+        let track =
+            |(_, sending, sets): &(u8, Sending, Option<Bytes>)| Track::new(*sending, sets.clone(), random);
+        let tracks = (0..count).map(|number| of(number).map(track));
         let mut viewer = Viewer {
             id,
             session,
@@ -135,7 +137,7 @@ impl Viewer {
             return Err(Undelivered::Later);
         }
         let at_once = self.pace.is_catching_up();
-        let all = track.take(&packet()).map_err(Undelivered::Dropped)?;
+        let all = track.take(&packet(), head.worth.is_key()).map_err(Undelivered::Dropped)?;
         self.unsent.extend(all.into_iter().map(|media| Unsent {
             track: number,
             media,
@@ -154,10 +156,6 @@ impl Viewer {
         // What stands before a malformed part holds.
         let _ = rtcp::read(packet, |report| match report {
             rtcp::Report::Lost { media, numbers, .. } => lost.push((media, numbers)),
-            rtcp::Report::Limit { limit, is_tmmbr: false, .. } => {
-                self.pace.set_estimate(limit.bps);
-                is_for_stream = true;
-            }
             _ => is_for_stream = true,
         });
         for (media, numbers) in lost {
@@ -198,7 +196,7 @@ impl Viewer {
         let path = self.session.path()?;
         let track = self.tracks.get_mut(unsent.track)?.as_mut()?;
         let (head, rollovers) = track.head(&unsent);
-        unsent.media.write(head, track.sending.elements, Said { now, at_once: unsent.at_once }, out);
+        unsent.media.write(head, track.sending.elements, unsent.at_once, out);
         self.session.seal(out, rollovers).ok()?;
         track.sent(now, unsent);
         Some(path.peer)

@@ -1,16 +1,18 @@
-//! When packets go to a viewer: at once while it is up, and no faster than its way carries while it catches up.
+//! When packets go to a viewer: at once while it is up, and no faster than ways carry while it catches up.
 
 use core::time::Duration;
 
 use outflow_media::{Rate, Time, TokenBucket};
 
-use crate::limits::{CATCH_UP_BPS, CATCH_UP_BPS_MIN, CATCH_UP_BURST, LIVE};
+use crate::limits::{CATCH_UP_BPS, CATCH_UP_BURST, LIVE};
+
+/// How fast it is while it catches up, in bytes.
+const RATE: Rate = Rate::per_second(CATCH_UP_BPS / 8);
 
 #[derive(Debug)]
 pub(super) struct Pace {
     /// Bytes that may go.
     room: TokenBucket,
-    bps: u64,
     /// When there is room for the next packet, if one has found none.
     until: Option<Time>,
     /// The newest packet has been reached.
@@ -19,17 +21,12 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new() -> Self {
-        Pace { room: TokenBucket::new(CATCH_UP_BURST), bps: CATCH_UP_BPS, until: None, is_up: false }
-    }
-
-    /// The viewer says what its way carries, in bits a second.
-    pub(super) fn set_estimate(&mut self, bps: u64) {
-        self.bps = bps.max(CATCH_UP_BPS_MIN);
+        Pace { room: TokenBucket::new(CATCH_UP_BURST), until: None, is_up: false }
     }
 
     /// Whether a packet may go that came so long ago.
     pub(super) fn passes(&mut self, now: Time, age: Duration, bytes: usize) -> bool {
-        self.room.fill(now, self.rate());
+        self.room.fill(now, RATE);
         let is_live = age <= LIVE;
         self.is_up |= is_live;
         if !is_live && self.room.tokens() <= 0 {
@@ -45,7 +42,7 @@ impl Pace {
 
     /// Whether a packet may be sent once more.
     pub(super) fn repeats(&mut self, now: Time, bytes: usize) -> bool {
-        self.room.fill(now, self.rate());
+        self.room.fill(now, RATE);
         let repeats = self.room.tokens() > 0;
         if repeats {
             self.room.take(bytes as u64);
@@ -68,14 +65,10 @@ impl Pace {
         self.until = self.until.filter(|until| *until > now);
     }
 
-    fn rate(&self) -> Rate {
-        Rate::per_second(self.bps / 8)
-    }
-
     /// How long it takes until something may go, and a little more goes with it.
     fn wait(&self) -> Duration {
         let lacks = self.room.tokens().unsigned_abs() + CATCH_UP_BURST / 8;
-        Duration::from_nanos(lacks * 8_000_000_000 / self.bps)
+        Duration::from_nanos(lacks * 8_000_000_000 / CATCH_UP_BPS)
     }
 }
 
@@ -88,7 +81,6 @@ mod tests {
     #[test]
     fn what_is_kept_goes_at_the_rate_of_the_way_and_what_is_new_at_once() {
         let mut pace = Pace::new();
-        pace.set_estimate(8_000_000);
         let (mut now, mut bytes) = (Time::ZERO, 0_u64);
         while now < Time::from_millis(500) {
             if pace.passes(now, OLD, 1000) {
@@ -103,7 +95,7 @@ mod tests {
             assert_eq!(pace.until(), None);
             now = until;
         }
-        let expected = CATCH_UP_BURST + 500_000;
+        let expected = CATCH_UP_BURST + CATCH_UP_BPS / 8 / 2;
         assert!(bytes.abs_diff(expected) < 10_000, "{bytes}");
         assert!(pace.is_catching_up());
         assert!((0..100).all(|_| pace.passes(now, LIVE, 1000)) && !pace.is_catching_up());
@@ -115,9 +107,8 @@ mod tests {
         let mut pace = Pace::new();
         let all = (0..1000).filter(|_| pace.repeats(Time::ZERO, 1000)).count() as u64;
         assert_eq!(all, CATCH_UP_BURST.div_ceil(1000));
-        let later = Time::from_millis(100);
-        pace.set_estimate(0);
+        let later = Time::from_millis(10);
         let more = (0..1000).filter(|_| pace.repeats(later, 1000)).count() as u64;
-        assert!((1..=CATCH_UP_BPS_MIN / 8 / 10 / 1000 + 1).contains(&more), "{more}");
+        assert!(more.abs_diff(CATCH_UP_BPS / 8 / 100 / 1000) <= 1, "{more}");
     }
 }

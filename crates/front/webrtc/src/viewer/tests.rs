@@ -25,6 +25,9 @@ const SOURCE: u32 = 1000;
 const OWN: u32 = 2000;
 const REPAIR: u32 = 3000;
 
+/// Parameter sets.
+const SETS: Bytes = Bytes::from_static(&[0x78, 0, 1, 0x67]);
+
 struct Scene {
     now: Time,
     viewer: Viewer,
@@ -57,7 +60,7 @@ impl Scene {
             elements: Elements::default(),
             splitter: Splitter::of(&Track::h264()),
         };
-        let viewer = Viewer::new(5, Session::new(agent, dtls), news, &[(1, sending)], (0, place));
+        let viewer = Viewer::new(5, Session::new(agent, dtls), news, &[(1, sending, Some(SETS))], (0, place));
         let browser = Browser::new(now, clock, &theirs, "peer", names("relay"));
         Scene { now, viewer, browser, srtp: None, told, events: Vec::new(), coming, sent: Vec::new() }
     }
@@ -116,7 +119,10 @@ impl Scene {
         outflow_rtp::set_sequence(&mut packet, sequence);
         outflow_rtp::set_ssrc(&mut packet, SOURCE);
         let arrived = Time::from_nanos(self.now.as_nanos() - age.as_nanos() as u64);
-        let head = PacketHead { track, worth: Worth::most(arrived), bytes: packet.len(), is_preamble: false };
+        // Pictures of which each needs the one before.
+        let rank = if payload[0] == 0x65 { Worth::most(arrived).rank } else { 0 };
+        let head =
+            PacketHead { track, worth: Worth { rank, arrived }, bytes: packet.len(), is_preamble: false };
         self.viewer.take(self.now, &head, || packet.into())
     }
 
@@ -192,11 +198,10 @@ fn what_is_too_long_for_the_way_goes_as_two() {
     scene.settle();
     let got = scene.got();
     let all: Vec<_> = got.iter().map(|(_, _, number, payload)| (*number, payload.len())).collect();
-    assert_eq!(all, [(256, 2), (257, 702), (258, 702), (259, 2)]);
-    assert!(
-        got[1].3.starts_with(&[0x7c, 0x85]) && got[2].3.starts_with(&[0x7c, 0x45]),
-        "fragments of the unit"
-    );
+    assert_eq!(all, [(256, 2), (257, 4), (258, 702), (259, 702), (260, 2)]);
+    assert_eq!(got[1].3, SETS, "in front of the key frame");
+    let [one, other] = [2, 3].map(|at: usize| &got[at].3);
+    assert!(one.starts_with(&[0x7c, 0x85]) && other.starts_with(&[0x7c, 0x45]), "fragments of the unit");
 }
 
 #[test]

@@ -30,6 +30,10 @@ pub(super) struct Track {
     pub(super) sending: Sending,
     /// What the stream's packets of it are from, once one has come.
     pub(super) source: Option<u32>,
+    /// Parameter sets of the description, as a payload: they stand in front of each key frame, as browsers know no others.
+    sets: Option<Bytes>,
+    /// When the newest key frame is shown that they were put in front of.
+    key_at: Option<u32>,
     numbers: Numbers,
     kept: Kept,
     /// The number of the next packet that is sent once more.
@@ -48,30 +52,43 @@ pub(super) struct Unsent {
 }
 
 impl Track {
-    /// One whose numbers begin where `random` says.
-    pub(super) fn new(sending: Sending, random: u32) -> Self {
+    /// One whose numbers begin where `random` says, with these parameter sets.
+    pub(super) fn new(sending: Sending, sets: Option<Bytes>, random: u32) -> Self {
         let next_repair = 256 + (random >> 16 & 0x3fff);
-        Track { sending, source: None, numbers: Numbers::new(random), kept: Kept::default(), next_repair }
+        let (numbers, kept) = (Numbers::new(random), Kept::default());
+        Track { sending, source: None, sets, key_at: None, numbers, kept, next_repair }
     }
 
-    /// Takes a packet of the stream, as one, or as two if it is too long.
+    /// Takes a packet of the stream, of a key frame or not: as one, or as two if it is too long, behind parameter sets
+    /// where a key frame begins.
     ///
     /// # Errors
     /// It does not go.
-    pub(super) fn take(&mut self, packet: &Bytes) -> Result<ArrayVec<Media, 2>, DropReason> {
+    pub(super) fn take(&mut self, packet: &Bytes, is_key: bool) -> Result<ArrayVec<Media, 3>, DropReason> {
         let Read { sequence, ssrc, timestamp, marker, payload } = Read::new(packet)?;
         self.source = Some(ssrc);
-        let number = self.numbers.of(sequence).ok_or(DropReason::Late)?;
+        let mut number = self.numbers.of(sequence).ok_or(DropReason::Late)?;
+        let mut all = ArrayVec::new();
+        let begins = is_key && self.key_at != Some(timestamp);
+        if is_key {
+            self.key_at = Some(timestamp);
+        }
+        if let Some(sets) = self.sets.clone().filter(|_| begins)
+            && let Some(next) = self.numbers.another(sequence)
+        {
+            all.push(Media { number, timestamp, marker: false, payload: sets });
+            number = next;
+        }
         if payload.len() <= PAYLOAD_BYTES_MAX {
-            return Ok(ArrayVec::from_iter([Media { number, timestamp, marker, payload }]));
+            all.push(Media { number, timestamp, marker, payload });
+            return Ok(all);
         }
         let halves = self.sending.splitter.split(&payload).ok_or(DropReason::Oversized)?;
         let other = self.numbers.another(sequence).ok_or(DropReason::Oversized)?;
         let [one, two] = halves.map(Bytes::from);
-        Ok(ArrayVec::from([
-            Media { number, timestamp, marker: false, payload: one },
-            Media { number: other, timestamp, marker, payload: two },
-        ]))
+        all.push(Media { number, timestamp, marker: false, payload: one });
+        all.push(Media { number: other, timestamp, marker, payload: two });
+        Ok(all)
     }
 
     /// What stands in front of a packet, and how often numbers have come round.
