@@ -13,7 +13,7 @@ pub use estimate::{Limit, limit_noted};
 pub use key_frame::key_frame_request;
 pub use level::{LevelAnswer, LevelMessage, LevelRequest};
 pub use lost::lost;
-pub use rename::rename;
+pub use rename::{rename, without_estimate};
 use rtcp_types::prelude::{RtcpPacket as _, RtcpPacketParserExt as _};
 use rtcp_types::{
     App, Bye, Compound, Packet, ReceiverReport as WireReceiverReport, ReportBlock as WireBlock,

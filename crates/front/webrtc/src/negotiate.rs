@@ -51,8 +51,7 @@ pub(crate) fn choose<'a>(
 
 const NACK: &str = "nack";
 
-/// What of the feedback that is offered is of use: repeated packets, key frames. Estimates of Chromium (REMB) begin below
-/// what a way carries, and stay there where little is sent.
+/// What of the feedback that is offered is of use: repeated packets, key frames.
 const FEEDBACK: [&str; 3] = [NACK, "nack pli", "ccm fir"];
 
 /// How well a codec of an offer fits a track; not at all if it is 0.

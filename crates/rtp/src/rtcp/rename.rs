@@ -35,6 +35,20 @@ pub fn rename(compound: &mut [u8], sends: bool, name: impl Fn(u32) -> Option<u32
     }
 }
 
+/// A compound packet without what receivers estimate that their way carries (REMB).
+pub fn without_estimate(compound: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(compound.len());
+    let mut rest = compound;
+    while let Some(length) = length(rest) {
+        let (packet, behind) = rest.split_at(length);
+        if (packet[1], usize::from(packet[0] & 0x1f)) != (PAYLOAD, APPLICATION) {
+            kept.extend_from_slice(packet);
+        }
+        rest = behind;
+    }
+    kept
+}
+
 /// Sender report (RFC 3550, section 6.4.1).
 const SENDER: u8 = 200;
 /// Receiver report (section 6.4.2).
@@ -91,6 +105,16 @@ mod tests {
         let bytes = sender_report(&report, "x");
         assert_eq!(named(bytes.clone(), true), [Report::Sender(SenderReport { ssrc: 1000, ..report })]);
         assert_eq!(named(bytes, false), [Report::Sender(report)]);
+    }
+
+    #[test]
+    fn an_estimate_is_left_out_and_the_rest_is_kept() {
+        let report = receiver_report(7, &[], "x");
+        let remb = [0x8f, 206, 0, 5, 0, 0, 0, 7, 0, 0, 0, 0, b'R', b'E', b'M', b'B', 1, 4, 0, 1, 0, 0, 0, 42];
+        let request = key_frame_request(7, 42, 1, "x");
+        let both = [&report[..], &remb, &request].concat();
+        assert_eq!(without_estimate(&both), [&report[..], &request].concat());
+        assert_eq!(without_estimate(&remb), []);
     }
 
     #[test]

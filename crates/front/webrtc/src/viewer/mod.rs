@@ -20,7 +20,7 @@ use outflow_media::ecn::Mark;
 use outflow_media::{Rate, Time, TokenBucket};
 use outflow_packet::DropReason;
 use outflow_relay::Report;
-use outflow_rtp::rtcp::{self, rename};
+use outflow_rtp::rtcp::{self, rename, without_estimate};
 use outflow_webrtc::{Output, Received, Session, Wake};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -170,7 +170,8 @@ impl Viewer {
                     .find(|track| track.sending.ssrc == ssrc)
                     .and_then(|track| track.source)
             });
-            self.events.push_back(PeerEvent::Rtcp(Bytes::copy_from_slice(packet)));
+            // Chromium's estimate begins below what the way carries, and stays there where little is sent.
+            self.events.push_back(PeerEvent::Rtcp(without_estimate(packet).into()));
         }
     }
 
