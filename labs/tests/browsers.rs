@@ -90,7 +90,8 @@ const PUBLISHES: &str = "(async () => {
         context.fillRect(0, 0, 320, 240);
     }, 40);
     window.pc = new RTCPeerConnection();
-    for (const track of canvas.captureStream(25).getTracks()) pc.addTransceiver(track, { direction: 'sendonly' });
+    const [track] = canvas.captureStream(25).getTracks();
+    pc.addTransceiver(track, { direction: 'sendonly' });
     await pc.setLocalDescription();
     const headers = { 'Content-Type': 'application/sdp' };
     const answer = await fetch('/publish/live', { method: 'POST', headers, body: pc.localDescription.sdp });
