@@ -38,7 +38,7 @@ fn reachable(all: &[IpAddr], is_v4_only: bool) -> Vec<IpAddr> {
         IpAddr::V4(ip) => ip.is_link_local(),
         IpAddr::V6(ip) => ip.is_unicast_link_local(),
     };
-    let usable = all.iter().filter(|ip| !is_local(ip) && !(is_v4_only && ip.is_ipv6()));
+    let usable = all.iter().filter(|ip| !is_local(ip) && (ip.is_ipv4() || !is_v4_only));
     let (loopback, others): (Vec<IpAddr>, Vec<IpAddr>) = usable.partition(|ip| ip.is_loopback());
     if others.is_empty() { loopback } else { others }
 }
