@@ -61,7 +61,7 @@ pub use events::{Event, Events, Happened};
 pub use front::{Front, MakeElement, Started, protocols};
 pub use grants::Wanted;
 pub use health::{Health, Heartbeat, LogState};
-pub use listen::{Listener, place};
+pub use listen::{Listener, datagrams, place};
 pub use load::{load, refuse_empty};
 pub use overload::{Overload, OverloadState, Scarce};
 pub use publisher::{Announced, Heard, PublishOptions, Publisher, Push, UdpPorts};

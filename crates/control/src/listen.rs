@@ -42,24 +42,24 @@ impl Control {
         }
         Ok(listeners)
     }
+}
 
-    /// A socket of UDP for a protocol at an address: that of the process before, or a new one. An upgrade hands it on.
-    ///
-    /// # Errors
-    /// The address cannot be used.
-    pub fn datagrams(&self, protocol: &str, at: SocketAddr) -> Result<Udp, ControlError> {
-        let at = place(protocol, at);
-        let failed = |e| ControlError::system(format!("listening for {protocol} at {at} (see [listen])"), &e);
-        let (upgrade, options) = (self.shared::<Upgrade>(), Options::default());
-        let udp = match upgrade.listener(protocol, at) {
-            Some(taken) => Udp::taken(taken, &options),
-            None => Udp::bind(at, &options),
-        };
-        let udp = udp.map_err(failed)?;
-        upgrade.listens(protocol, at, udp.as_fd().try_clone_to_owned().map_err(failed)?);
-        tracing::info!(protocol, %at, "listening");
-        Ok(udp)
-    }
+/// A socket of UDP for a protocol at an address: that of the process before, or a new one. An upgrade hands it on.
+///
+/// # Errors
+/// The address cannot be used.
+pub fn datagrams(control: &Control, protocol: &str, at: SocketAddr) -> Result<Udp, ControlError> {
+    let at = place(protocol, at);
+    let failed = |e| ControlError::system(format!("listening for {protocol} at {at} (see [listen])"), &e);
+    let (upgrade, options) = (control.shared::<Upgrade>(), Options::default());
+    let udp = match upgrade.listener(protocol, at) {
+        Some(taken) => Udp::taken(taken, &options),
+        None => Udp::bind(at, &options),
+    };
+    let udp = udp.map_err(failed)?;
+    upgrade.listens(protocol, at, udp.as_fd().try_clone_to_owned().map_err(failed)?);
+    tracing::info!(protocol, %at, "listening");
+    Ok(udp)
 }
 
 /// Where to listen for a protocol that is to be heard at an address: `[::]` is `0.0.0.0` where there is no IPv6.

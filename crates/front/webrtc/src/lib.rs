@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use outflow_api::{Page, Pages};
 use outflow_config::Protocol;
-use outflow_control::{Control, Front, Started, Task};
+use outflow_control::{Control, Front, Started, Task, datagrams};
 
 use settings::NAME;
 pub use settings::WebRtc;
@@ -59,7 +59,7 @@ impl Front for Browsers {
             let config = control.config();
             let Some(at) = config.listen.at(NAME) else { return Ok(Vec::new()) };
             let identity = identity::load(config.section::<WebRtc>().identity_file.as_deref())?;
-            let (port, read) = port::open(control.datagrams("WebRTC", at)?);
+            let (port, read) = port::open(datagrams(&control, "WebRTC", at)?);
             control.shared::<Open>().set(Site::new(&control, port, identity)?);
             Ok(vec![Box::pin(read) as Task<()>])
         })
