@@ -70,6 +70,11 @@ const SCRIPT: &[(&str, &str, &str, &str, u16)] = &[
     ("get", SESSION, "/api/v1/sessions/00000000000000000000000000000000", "", 404),
     ("patch", SESSION, "/api/v1/sessions/1", r#"{"level":2}"#, 404),
     ("patch", SESSION, "/api/v1/sessions/1", r#"{"level":"best"}"#, 422),
+    // What they answer to browsers is tested with their front.
+    ("post", "/play/{stream}", "/play/clip/one", "", 503),
+    ("post", "/publish/{stream}", "/publish/clip/one", "", 503),
+    ("patch", "/api/v1/webrtc/{session}", "/api/v1/webrtc/1", "", 415),
+    ("delete", "/api/v1/webrtc/{session}", "/api/v1/webrtc/1", "", 404),
     ("post", "/api/v1/reload", "/api/v1/reload", "", 422),
     // A relay of a test has no starter.
     ("post", "/api/v1/upgrade", "/api/v1/upgrade", "", 409),

@@ -12,6 +12,7 @@
 
 mod accept;
 mod addresses;
+mod coming;
 mod cross_origin;
 mod identity;
 mod ingest;

@@ -21,9 +21,12 @@ pub(crate) const NEWS_MAX: usize = 4096;
 /// Addresses that datagrams of one peer come from. Those of one more are found by the name in its checks alone.
 pub(crate) const PLACES_MAX: usize = outflow_ice::limits::PATHS_MAX + 2;
 
-/// Peers that have got an answer and have not come yet. A further one is answered with 503. Each comes within
+/// Viewers that have got an answer and have not come yet. A further one is answered with 503. Each comes within
 /// [`CONSENT`](outflow_ice::limits::CONSENT), or is over.
 pub(crate) const COMING_MAX: usize = 10_000;
+
+/// The same of one host (of IPv6, a network of 64 bits).
+pub(crate) const COMING_OF_HOST_MAX: usize = 250;
 
 /// How long packets are kept to be sent once more.
 pub(crate) const KEPT_FOR: Duration = Duration::from_secs(1);
@@ -35,8 +38,14 @@ pub(crate) const KEPT_MAX: usize = 1024;
 pub(crate) const REPEAT_AFTER: Duration = Duration::from_millis(20);
 
 /// What a viewer is sent a second, in bits, while it catches up with the newest packet, and of packets that are sent once
-/// more.
+/// more: this, or as many times what the stream has a second, if that is more.
 pub(crate) const CATCH_UP_BPS: u64 = 10_000_000;
+
+/// See [`CATCH_UP_BPS`].
+pub(crate) const CATCH_UP_TIMES: u64 = 2;
+
+/// What the stream has a second is measured for this long, again and again.
+pub(crate) const MEASURED_AFTER: Duration = Duration::from_millis(500);
 
 /// Bytes that go at once while it does.
 pub(crate) const CATCH_UP_BURST: u64 = 32 << 10;

@@ -106,7 +106,7 @@ async fn play(
     let agreed = agree(&offer, &tracks, &request.stream)?;
 
     let busy = || HttpError::unavailable("more viewers have asked than have come yet: try again in a minute");
-    let coming = Arc::clone(&site.coming).try_acquire_owned().map_err(|_| busy())?;
+    let coming = site.coming.enter(peer.ip()).ok_or_else(busy)?;
     let chosen: Vec<Chosen<'_>> = agreed.iter().filter_map(|(_, chosen)| *chosen).collect();
     let mask = chosen.iter().fold(TrackMask::NONE, |mask, one| mask.with(TrackMask::only(one.track)));
     let receiver = Receiver::new(NAME, request.peer, request.selection.clone());

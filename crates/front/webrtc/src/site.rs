@@ -8,10 +8,9 @@ use outflow_engine::message::ControlError;
 use outflow_engine::system::random_bytes;
 use outflow_ice::{Agent, Credentials};
 use outflow_webrtc::Session;
-use tokio::sync::Semaphore;
 
 use crate::addresses::candidates;
-use crate::limits::COMING_MAX;
+use crate::coming::Coming;
 use crate::port::Port;
 use crate::settings::WebRtc;
 
@@ -21,7 +20,7 @@ pub(crate) struct Site {
     pub(crate) port: Port,
     pub(crate) identity: Identity,
     /// Places for viewers that have not come yet.
-    pub(crate) coming: Arc<Semaphore>,
+    pub(crate) coming: Arc<Coming>,
     settings: Settings,
     clock: Clock,
 }
@@ -53,7 +52,7 @@ impl Site {
     /// Cryptography does not work.
     pub(crate) fn new(control: &Control, port: Port, identity: Identity) -> Result<Self, ControlError> {
         let settings = Settings::new().map_err(|why| ControlError::Configuration(format!("DTLS: {why}")))?;
-        let (coming, clock) = (Arc::new(Semaphore::new(COMING_MAX)), Clock(control.epoch()));
+        let (coming, clock) = (Arc::default(), Clock(control.epoch()));
         Ok(Site { port, identity, coming, settings, clock })
     }
 

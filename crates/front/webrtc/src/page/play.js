@@ -92,7 +92,7 @@ const run = async () => {
 const rate = (bps) => (bps >= 1e6 ? `${(bps / 1e6).toFixed(1)} Mbit/s` : `${Math.round(bps / 1e3)} kbit/s`);
 
 const showLevels = async () => {
-  const response = await fetch(session.levels).catch(() => null);
+  const response = await fetch(session.levels + location.search).catch(() => null);
   const state = response?.ok ? await response.json() : { levels: [] };
   $("levels").hidden = state.levels.length < 2;
   const options = state.levels.map((bps, index) => new Option(`${index + 1}: ${rate(bps)}`, index + 1));
@@ -103,7 +103,7 @@ const showLevels = async () => {
 $("level").onchange = async () => {
   const body = JSON.stringify({ level: Number($("level").value) });
   const headers = { "Content-Type": "application/json" };
-  const response = await fetch(session.levels, { method: "PATCH", headers, body });
+  const response = await fetch(session.levels + location.search, { method: "PATCH", headers, body });
   if (response.ok) $("level").value = (await response.json()).level;
 };
 

@@ -22,8 +22,9 @@ use outflow_packet::DropReason;
 use outflow_relay::Report;
 use outflow_rtp::rtcp::{self, rename, without_estimate};
 use outflow_webrtc::{Output, Received, Session, Wake};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
+use crate::coming::ComingPlace;
 use crate::limits::{EVENTS_MAX, REPLIES_MAX, RTCP_BURST, RTCP_PER_SECOND, UNSENT_MAX};
 use crate::port::News;
 pub(crate) use media::Elements;
@@ -55,7 +56,7 @@ pub(crate) struct Viewer {
     session_due: Option<(Time, PeerWake)>,
     reports: TokenBucket,
     /// Its place among those that have not come yet.
-    coming: Option<OwnedSemaphorePermit>,
+    coming: Option<ComingPlace>,
 }
 
 impl Viewer {
@@ -66,7 +67,7 @@ impl Viewer {
         session: Session,
         news: mpsc::Sender<News>,
         sending: &[(u8, Sending, Option<Bytes>)],
-        (random, coming): (u32, OwnedSemaphorePermit),
+        (random, coming): (u32, ComingPlace),
     ) -> Self {
         let of = |track: usize| sending.iter().find(|(number, ..)| usize::from(*number) == track);
         let count = sending.iter().map(|(number, ..)| usize::from(*number) + 1).max().unwrap_or(0);
@@ -133,7 +134,7 @@ impl Viewer {
         }
         let number = usize::from(head.track);
         let Some(Some(track)) = self.tracks.get_mut(number) else { return Ok(()) };
-        if !self.pace.passes(now, head.worth.age(now), head.bytes) {
+        if !self.pace.passes(now, head.worth.arrived, head.bytes) {
             return Err(Undelivered::Later);
         }
         let at_once = self.pace.is_catching_up();

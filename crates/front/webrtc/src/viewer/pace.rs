@@ -4,10 +4,7 @@ use core::time::Duration;
 
 use outflow_media::{Rate, Time, TokenBucket};
 
-use crate::limits::{CATCH_UP_BPS, CATCH_UP_BURST, LIVE};
-
-/// How fast it is while it catches up, in bytes.
-const RATE: Rate = Rate::per_second(CATCH_UP_BPS / 8);
+use crate::limits::{CATCH_UP_BPS, CATCH_UP_BURST, CATCH_UP_TIMES, LIVE, MEASURED_AFTER};
 
 #[derive(Debug)]
 pub(super) struct Pace {
@@ -17,17 +14,22 @@ pub(super) struct Pace {
     until: Option<Time>,
     /// The newest packet has been reached.
     is_up: bool,
+    /// When the first packet came to the relay, and the bytes that went since.
+    sent: Option<(Time, u64)>,
+    /// In bits a second: how fast it is while it catches up.
+    bps: u64,
 }
 
 impl Pace {
     pub(super) fn new() -> Self {
-        Pace { room: TokenBucket::new(CATCH_UP_BURST), until: None, is_up: false }
+        let room = TokenBucket::new(CATCH_UP_BURST);
+        Pace { room, until: None, is_up: false, sent: None, bps: CATCH_UP_BPS }
     }
 
-    /// Whether a packet may go that came so long ago.
-    pub(super) fn passes(&mut self, now: Time, age: Duration, bytes: usize) -> bool {
-        self.room.fill(now, RATE);
-        let is_live = age <= LIVE;
+    /// Whether a packet may go that came to the relay then.
+    pub(super) fn passes(&mut self, now: Time, arrived: Time, bytes: usize) -> bool {
+        self.room.fill(now, self.rate());
+        let is_live = now.since(arrived) <= LIVE;
         self.is_up |= is_live;
         if !is_live && self.room.tokens() <= 0 {
             self.until = Some(now + self.wait());
@@ -37,12 +39,13 @@ impl Pace {
         if self.room.tokens() > -(CATCH_UP_BURST as i64) {
             self.room.take(bytes as u64);
         }
+        self.measure(arrived, bytes);
         true
     }
 
     /// Whether a packet may be sent once more.
     pub(super) fn repeats(&mut self, now: Time, bytes: usize) -> bool {
-        self.room.fill(now, RATE);
+        self.room.fill(now, self.rate());
         let repeats = self.room.tokens() > 0;
         if repeats {
             self.room.take(bytes as u64);
@@ -65,10 +68,26 @@ impl Pace {
         self.until = self.until.filter(|until| *until > now);
     }
 
+    /// It is faster than the stream comes, however fast that is.
+    fn measure(&mut self, arrived: Time, bytes: usize) {
+        let (begun, sent) = self.sent.get_or_insert((arrived, 0));
+        *sent += bytes as u64;
+        let passed = arrived.since(*begun);
+        if passed >= MEASURED_AFTER {
+            let bps = u128::from(*sent) * 8_000_000_000 / passed.as_nanos().max(1);
+            self.bps = CATCH_UP_BPS.max(CATCH_UP_TIMES * bps as u64);
+            (*begun, *sent) = (arrived, 0);
+        }
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::per_second(self.bps / 8)
+    }
+
     /// How long it takes until something may go, and a little more goes with it.
     fn wait(&self) -> Duration {
         let lacks = self.room.tokens().unsigned_abs() + CATCH_UP_BURST / 8;
-        Duration::from_nanos(lacks * 8_000_000_000 / CATCH_UP_BPS)
+        Duration::from_nanos(lacks * 8_000_000_000 / self.bps)
     }
 }
 
@@ -76,14 +95,14 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const OLD: Duration = Duration::from_secs(1);
+    const START: Time = Time::from_millis(60_000);
 
     #[test]
-    fn what_is_kept_goes_at_the_rate_of_the_way_and_what_is_new_at_once() {
+    fn what_is_kept_goes_at_the_rate_of_ways_and_what_is_new_at_once() {
         let mut pace = Pace::new();
-        let (mut now, mut bytes) = (Time::ZERO, 0_u64);
-        while now < Time::from_millis(500) {
-            if pace.passes(now, OLD, 1000) {
+        let (mut now, mut bytes) = (START, 0_u64);
+        while now < START + Duration::from_millis(500) {
+            if pace.passes(now, Time::ZERO, 1000) {
                 bytes += 1000;
                 continue;
             }
@@ -98,8 +117,23 @@ mod tests {
         let expected = CATCH_UP_BURST + CATCH_UP_BPS / 8 / 2;
         assert!(bytes.abs_diff(expected) < 10_000, "{bytes}");
         assert!(pace.is_catching_up());
-        assert!((0..100).all(|_| pace.passes(now, LIVE, 1000)) && !pace.is_catching_up());
-        assert!(!pace.passes(now, OLD, 1000), "what is new has used it up");
+        assert!((0..100).all(|_| pace.passes(now, now, 1000)) && !pace.is_catching_up());
+        assert!(!pace.passes(now, Time::ZERO, 1000), "what is new has used it up");
+    }
+
+    #[test]
+    fn a_stream_that_comes_fast_is_caught_up_with() {
+        // 40 Mbit/s, of which two seconds are kept.
+        let mut pace = Pace::new();
+        let arrived = |number: u64| Time::ZERO + Duration::from_micros(200) * number as u32;
+        let (mut now, mut number) = (arrived(10_000), 0_u64);
+        while pace.is_catching_up() {
+            match pace.passes(now, arrived(number), 1000) {
+                true => number += 1,
+                false => now = pace.until().expect("it waits"),
+            }
+            assert!(now < Time::from_millis(20_000), "it lags {number} packets");
+        }
     }
 
     #[test]

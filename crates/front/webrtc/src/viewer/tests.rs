@@ -13,9 +13,9 @@ use outflow_rtp::RtpHeader;
 use outflow_rtp::payload::Splitter;
 use outflow_srtp::{Opener, Sealer};
 use outflow_webrtc::testing::Browser;
-use tokio::sync::Semaphore;
 
 use super::*;
+use crate::coming::Coming;
 
 const PLACE: SocketAddr =
     SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::new(192, 0, 2, 1), 40_000));
@@ -35,7 +35,7 @@ struct Scene {
     srtp: Option<(Sealer, Opener)>,
     told: mpsc::Receiver<News>,
     events: Vec<PeerEvent>,
-    coming: Arc<Semaphore>,
+    coming: Arc<Coming>,
     /// What it was sent beside DTLS and answers to checks.
     sent: Vec<Vec<u8>>,
 }
@@ -51,8 +51,8 @@ impl Scene {
         let dtls = Server::new(now, clock, &settings, &ours, vec![theirs.fingerprint()]);
         let agent = Agent::new(now, [7; 32], names("relay"), names("peer"));
         let (news, told) = mpsc::channel(8);
-        let coming = Arc::new(Semaphore::new(1));
-        let place = Arc::clone(&coming).try_acquire_owned().expect("it is free");
+        let coming = Arc::<Coming>::default();
+        let place = coming.enter(PLACE.ip()).expect("it is free");
         let sending = Sending {
             payload_type: 100,
             ssrc: OWN,
@@ -152,13 +152,13 @@ fn a_viewer_waits_until_it_has_come_and_gets_numbers_of_its_own() {
     assert_eq!(scene.give(1, 7), Err(Undelivered::Later));
     scene.viewer.waits = true;
     assert_eq!(scene.viewer.poll_event(), None, "it has not come");
-    assert_eq!(scene.coming.available_permits(), 0);
+    assert!(!scene.coming.is_empty());
     let check = scene.browser.check();
     scene.hand(&check);
     assert!(matches!(scene.told.try_recv(), Ok(News::Confirm(5, PLACE))));
     scene.settle();
     assert_eq!(scene.events, [PeerEvent::Report(Report::Writable)]);
-    assert_eq!(scene.coming.available_permits(), 1, "others may come");
+    assert!(scene.coming.is_empty(), "others may come");
     scene.srtp = scene.browser.srtp();
 
     for (track, sequence) in [(1, 65_534), (1, 65_535), (0, 500), (1, 1)] {
