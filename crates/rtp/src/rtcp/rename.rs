@@ -68,7 +68,7 @@ const APPLICATION: usize = 15;
 fn length(bytes: &[u8]) -> Option<usize> {
     let [first, _, high, low] = *bytes.first_chunk()?;
     let length = 4 + 4 * usize::from(u16::from_be_bytes([high, low]));
-    (first >> 6 == 2 && length >= 8 && length <= bytes.len()).then_some(length)
+    (first >> 6 == 2 && length <= bytes.len()).then_some(length)
 }
 
 #[cfg(test)]
@@ -115,6 +115,17 @@ mod tests {
         let both = [&report[..], &remb, &request].concat();
         assert_eq!(without_estimate(&both), [&report[..], &request].concat());
         assert_eq!(without_estimate(&remb), []);
+    }
+
+    #[test]
+    fn a_packet_about_nothing_is_passed_over() {
+        let goodbye = [0x80, 203, 0, 0];
+        let wanted = key_frame_request(7, 42, 1, "x");
+        let (report, rest) = wanted.split_at(8);
+        let both = [report, &goodbye, rest].concat();
+        let told = named(both, false);
+        assert!(told.contains(&Report::KeyFrame { from: 7, media: 1000 }), "{told:?}");
+        assert_eq!(without_estimate(&goodbye), goodbye);
     }
 
     #[test]
