@@ -33,16 +33,10 @@ pub(crate) fn rtp(data: &[u8]) {
 pub(crate) fn rtcp(data: &[u8]) {
     let mut renamed = data.to_vec();
     rtcp::rename(&mut renamed, true, |source| Some(source ^ 1));
-    assert_eq!(
-        told(&renamed).map_err(|wrong| wrong.reason),
-        told(data)
-            .map(|mut blocks| {
-                blocks.iter_mut().for_each(|block| block.ssrc ^= 1);
-                blocks
-            })
-            .map_err(|wrong| wrong.reason)
-    );
+    let _shorter = rtcp::without_estimate(data);
     let Ok(blocks) = told(data) else { return };
+    let others = blocks.iter().map(|block| ReportBlock { ssrc: block.ssrc ^ 1, ..*block });
+    assert_eq!(told(&renamed).expect("no length was changed"), others.collect::<Vec<_>>());
     let read = told(&rtcp::receiver_report(1, &blocks, "fuzz"));
     assert_eq!(read.expect("its own report"), blocks[..blocks.len().min(rtcp::MAX_BLOCKS)]);
 }

@@ -7,8 +7,11 @@ pub fn rename(compound: &mut [u8], sends: bool, name: impl Fn(u32) -> Option<u32
     while let Some(length) = length(rest) {
         let (packet, behind) = core::mem::take(&mut rest).split_at_mut(length);
         let (kind, count) = (packet[1], usize::from(packet[0] & 0x1f));
+        // What fills it up says how much that is in its last byte.
+        let filled = if packet[0] & 0x20 != 0 { usize::from(packet[length - 1]) } else { 0 };
+        let end = length.saturating_sub(filled);
         let mut give = |at: usize| {
-            let Some(word) = packet.get_mut(at..at + 4) else { return };
+            let Some(word) = packet[..end].get_mut(at..at + 4) else { return };
             let source = u32::from_be_bytes([word[0], word[1], word[2], word[3]]);
             if let Some(named) = name(source) {
                 word.copy_from_slice(&named.to_be_bytes());
@@ -126,6 +129,11 @@ mod tests {
         let told = named(both, false);
         assert!(told.contains(&Report::KeyFrame { from: 7, media: 1000 }), "{told:?}");
         assert_eq!(without_estimate(&goodbye), goodbye);
+        // Feedback about 42 that is filled up, by a word that looks like another source.
+        let filled = [0xa1, 206, 0, 3, 0, 0, 0, 7, 0, 0, 0, 42, 0, 0, 0, 4];
+        let mut bytes = filled;
+        rename(&mut bytes, false, |source| Some(source + 1));
+        assert_eq!((bytes[11], &bytes[12..]), (43, &filled[12..]));
     }
 
     #[test]
