@@ -105,7 +105,9 @@ fn a_browser_publishes_and_another_one_plays_that() -> Result<()> {
     let mut relay = Relay::start(&paths.relay, &configuration())?;
     let mut publisher = Browser::start(&paths.players)?;
     publisher.open(&page())?;
-    publisher.wait_for("the page is there", "document.readyState", |state| state == "complete")?;
+    // Before, there is an empty one, which is as complete.
+    let state = "location.pathname + ' ' + document.readyState";
+    publisher.wait_for("the page is there", state, |state| state == "/play/live complete")?;
     publisher.evaluate(PUBLISHES)?;
     relay.wait_up("live")?;
     let mut viewer = Browser::start(&paths.players)?;
