@@ -12,7 +12,11 @@ use outflow_engine::system::random_bytes;
 pub struct SessionToken(u128);
 
 impl SessionToken {
-    pub(crate) fn new() -> Result<Self, ControlError> {
+    /// A new one.
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    pub fn new() -> Result<Self, ControlError> {
         let bytes =
             random_bytes().map_err(|error| ControlError::system("asking for random bytes", &error))?;
         Ok(SessionToken(u128::from_be_bytes(bytes)))

@@ -1,11 +1,13 @@
 //! The other end, for tests: a peer as browsers are.
 
-use outflow_dtls::testing::{Peer, Version};
-use outflow_dtls::{Clock, Identity, Server};
-use outflow_ice::Credentials;
+use outflow_dtls::testing::{Peer, Version, clock};
+use outflow_dtls::{Clock, Identity, Server, Settings};
 use outflow_ice::testing::request;
+use outflow_ice::{Agent, Credentials};
 use outflow_media::Time;
 use outflow_srtp::{Halves, Opener, Profile, Sealer};
+
+use crate::Session;
 
 /// A browser that knows the names and the password of the relay.
 #[derive(Debug)]
@@ -23,6 +25,21 @@ impl Browser {
     pub fn new(now: Time, clock: Clock, identity: &Identity, own: &str, relay: Credentials) -> Self {
         let user = format!("{}:{own}", relay.ufrag);
         Browser { user, relay, dtls: Peer::new(now, clock, Version::V13, identity) }
+    }
+
+    /// One that a session of the relay's is for, both with certificates of their own.
+    ///
+    /// # Panics
+    /// Cryptography does not work.
+    pub fn with_session(now: Time) -> (Self, Session) {
+        let names =
+            |name: &str| Credentials { ufrag: name.to_owned(), password: format!("the password of {name}") };
+        let clock = clock();
+        let [ours, theirs] = [(); 2].map(|()| Identity::generate().expect("a certificate"));
+        let settings = Settings::new().expect("it works");
+        let dtls = Server::new(now, clock, &settings, &ours, vec![theirs.fingerprint()]);
+        let session = Session::new(Agent::new(now, [7; 32], names("relay"), names("peer")), dtls);
+        (Browser::new(now, clock, &theirs, "peer", names("relay")), session)
     }
 
     /// A check, which says that this path is to be used.

@@ -5,6 +5,7 @@ use outflow_rtp::fmtp;
 use outflow_rtp::sdp::{Accepted, AcceptedPayload, Direction, Offer, OfferedMedia, OfferedPayload};
 
 use crate::ingest::Receiving;
+use crate::offered::{NACK, Section, feedback, is_usable, offers};
 
 /// A section of an offer that becomes a track.
 #[derive(Debug, Clone, Copy)]
@@ -17,8 +18,7 @@ pub(crate) struct Taken<'a> {
 pub(crate) fn take(offer: &Offer) -> Vec<(&OfferedMedia, Option<Taken<'_>>)> {
     let section = |media: &'_ OfferedMedia| {
         let sends = matches!(media.direction, Direction::Send | Direction::SendReceive);
-        let usable = sends && media.is_bundled && media.protocol.ends_with("RTP/SAVPF");
-        usable.then(|| media.payloads.iter().position(is_known)).flatten()
+        (sends && is_usable(media)).then(|| media.payloads.iter().position(is_known)).flatten()
     };
     let taken = |media| section(media).map(|at| Taken { media, payload: &media.payloads[at] });
     offer.media.iter().map(|media| (media, taken(media))).collect()
@@ -38,12 +38,7 @@ fn is_of_use(extension: &ExtensionMap) -> bool {
     matches!(extension.kind, ExtensionKind::DependencyDescriptor | ExtensionKind::FrameMarking)
 }
 
-const NACK: &str = "nack";
-
-/// What the relay says to publishers: which packets it lacks, and that a key frame is wanted.
-const FEEDBACK: [&str; 3] = [NACK, "nack pli", "ccm fir"];
-
-impl<'a> Taken<'a> {
+impl Taken<'_> {
     /// The track of the stream.
     pub(crate) fn track(&self) -> Track {
         let OfferedPayload { number, ref codec, ref encoding, clock_rate, channels, ref fmtp, .. } =
@@ -61,13 +56,14 @@ impl<'a> Taken<'a> {
 
     pub(crate) fn receiving(&self) -> Receiving {
         let OfferedPayload { number, repair, clock_rate, .. } = *self.payload;
-        Receiving { payload_type: number, repair, repeats: self.offers(NACK), clock_rate }
+        Receiving { payload_type: number, repair, repeats: offers(self.payload, NACK), clock_rate }
     }
+}
 
-    /// As the answer has it.
-    pub(crate) fn accepted(&self, fmtp: &'a str) -> Accepted<'a> {
+impl Section for Taken<'_> {
+    fn accepted<'a>(&'a self, fmtp: &'a str) -> Accepted<'a> {
         let OfferedPayload { number, repair, ref encoding, clock_rate, channels, .. } = *self.payload;
-        let feedback = FEEDBACK.into_iter().filter(|word| self.offers(word)).collect();
+        let feedback = feedback(self.payload);
         let payload = AcceptedPayload { number, repair, encoding, clock_rate, channels, fmtp, feedback };
         let extensions = self.media.extensions.iter().filter(|one| is_of_use(one));
         Accepted {
@@ -79,16 +75,12 @@ impl<'a> Taken<'a> {
         }
     }
 
-    /// Parameters of the codec, as the publisher offered them; of sound with two channels, that both are wanted.
-    pub(crate) fn fmtp(&self) -> String {
+    /// As the publisher offered them; of sound with two channels, that both are wanted.
+    fn fmtp(&self) -> String {
         match (&self.payload.codec, self.payload.channels) {
             (Codec::Opus, 2) => fmtp::with(&self.payload.fmtp, "stereo", "1"),
             _ => self.payload.fmtp.clone(),
         }
-    }
-
-    fn offers(&self, word: &str) -> bool {
-        self.payload.feedback.iter().any(|offered| offered == word)
     }
 }
 

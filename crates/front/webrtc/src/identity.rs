@@ -10,11 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 use outflow_dtls::Identity;
 use outflow_engine::message::ControlError;
 use outflow_file::Unreadable;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
 use crate::limits::IDENTITY_BYTES_MAX;
-
-const CERTIFICATE: &str = "CERTIFICATE";
-const KEY: &str = "PRIVATE KEY";
 
 /// The one of a file, which is made if it is not there; a new one without a file.
 ///
@@ -54,18 +53,16 @@ fn to_pem(identity: &Identity) -> String {
             (0..text.len()).step_by(64).map(|at| &text[at..text.len().min(at + 64)]).collect();
         format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
     };
-    block(CERTIFICATE, identity.certificate()) + &block(KEY, identity.key())
+    block("CERTIFICATE", identity.certificate()) + &block("PRIVATE KEY", identity.key())
 }
 
 fn of_pem(text: &str) -> Result<Identity, String> {
-    let block = |label: &str| {
-        let missing = || format!("it has no block '-----BEGIN {label}-----'");
-        let (_, behind) = text.split_once(&format!("-----BEGIN {label}-----")).ok_or_else(missing)?;
-        let (inside, _) = behind.split_once(&format!("-----END {label}-----")).ok_or_else(missing)?;
-        let digits: String = inside.split_whitespace().collect();
-        STANDARD.decode(digits).map_err(|error| format!("the block {label} cannot be read: {error}"))
-    };
-    Identity::from_der(block(CERTIFICATE)?, block(KEY)?).map_err(|error| error.to_string())
+    let certificate = CertificateDer::from_pem_slice(text.as_bytes());
+    let certificate = certificate.map_err(|error| format!("it has no certificate in PEM: {error}"))?;
+    let key = PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes());
+    let key = key.map_err(|error| format!("it has no key of PKCS #8 in PEM: {error}"))?;
+    let identity = Identity::from_der(certificate.to_vec(), key.secret_pkcs8_der().to_vec());
+    identity.map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

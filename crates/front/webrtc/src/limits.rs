@@ -78,7 +78,7 @@ pub(crate) const ASK_AFTER: Duration = Duration::from_millis(10);
 /// It is asked for again after this time ...
 pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(50);
 
-/// ... so many times in all.
+/// ... this many times in all.
 pub(crate) const ASK_TIMES: u8 = 8;
 
 /// Packets of a track that are asked for at once; then the oldest are not any more.

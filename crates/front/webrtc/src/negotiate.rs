@@ -7,6 +7,8 @@ use outflow_rtp::sdp::{
     Accepted, AcceptedPayload, AcceptedSource, Direction, Offer, OfferedMedia, OfferedPayload,
 };
 
+use crate::offered::{NACK, Section, feedback, is_usable, offers};
+use crate::settings::NAME;
 use crate::viewer::{Elements, Sending};
 
 /// A track of a stream, and the section of an offer that it goes by.
@@ -28,7 +30,7 @@ pub(crate) fn choose<'a>(
     let mut taken = vec![false; tracks.len()];
     let mut section = |media: &'a OfferedMedia| {
         let receives = matches!(media.direction, Direction::Receive | Direction::SendReceive);
-        if !receives || !media.is_bundled || !media.protocol.ends_with("RTP/SAVPF") {
+        if !receives || !is_usable(media) {
             return None;
         }
         let free = tracks.iter().enumerate().filter(|(number, _)| !taken[*number]);
@@ -39,8 +41,7 @@ pub(crate) fn choose<'a>(
             best.filter(|_| is_video == track.codec.is_video()).map(|payload| (number, payload))
         })?;
         taken[number] = true;
-        let has = |word: &str| payload.feedback.iter().any(|offered| offered == word);
-        let repair = payload.repair.filter(|_| has(NACK)).map(|number| (number, random()));
+        let repair = payload.repair.filter(|_| offers(payload, NACK)).map(|number| (number, random()));
         let elements = Elements::of(media.extensions.iter().map(|one| (one.id, one.kind.uri())));
         let splitter = Splitter::of(&tracks[number]);
         let sending = Sending { payload_type: payload.number, ssrc: random(), repair, elements, splitter };
@@ -48,11 +49,6 @@ pub(crate) fn choose<'a>(
     };
     offer.media.iter().map(|media| (media, section(media))).collect()
 }
-
-const NACK: &str = "nack";
-
-/// What of the feedback that is offered is of use: repeated packets, key frames.
-const FEEDBACK: [&str; 3] = [NACK, "nack pli", "ccm fir"];
 
 /// How well a codec of an offer fits a track; not at all if it is 0.
 fn fit(track: &Track, payload: &OfferedPayload) -> u8 {
@@ -89,10 +85,9 @@ fn h264(track: &Track, payload: &OfferedPayload) -> u8 {
     }
 }
 
-impl<'a> Chosen<'a> {
-    /// As the answer has it. `name` is what all sources of the viewer have in common.
-    pub(crate) fn accepted(&self, fmtp: &'a str, name: &'a str) -> Accepted<'a> {
-        let OfferedPayload { number, ref encoding, clock_rate, channels, ref feedback, .. } = *self.payload;
+impl Section for Chosen<'_> {
+    fn accepted<'a>(&'a self, fmtp: &'a str) -> Accepted<'a> {
+        let OfferedPayload { number, ref encoding, clock_rate, channels, .. } = *self.payload;
         let is_video = self.media.kind.eq_ignore_ascii_case("video");
         let Sending { ssrc, repair, elements, .. } = self.sending;
         let payload = AcceptedPayload {
@@ -102,14 +97,11 @@ impl<'a> Chosen<'a> {
             clock_rate,
             channels,
             fmtp,
-            feedback: FEEDBACK
-                .into_iter()
-                .filter(|word| is_video && feedback.iter().any(|one| one == word))
-                .collect(),
+            feedback: if is_video { feedback(self.payload) } else { Vec::new() },
         };
         let track = if is_video { "video" } else { "audio" };
-        let source =
-            AcceptedSource { ssrc, repair: repair.map(|(_, ssrc)| ssrc), cname: name, stream: name, track };
+        let repair = repair.map(|(_, ssrc)| ssrc);
+        let source = AcceptedSource { ssrc, repair, cname: NAME, stream: NAME, track };
         Accepted {
             direction: Direction::Send,
             payloads: vec![payload],
@@ -119,8 +111,8 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// Parameters of the codec, as the viewer offered them; of sound with two channels, that both are to be heard.
-    pub(crate) fn fmtp(&self) -> String {
+    /// As the viewer offered them; of sound with two channels, that both are to be heard.
+    fn fmtp(&self) -> String {
         match (&self.payload.codec, self.payload.channels) {
             (Codec::Opus, 2) => {
                 fmtp::with(&fmtp::with(&self.payload.fmtp, "stereo", "1"), "sprop-stereo", "1")
@@ -210,14 +202,11 @@ mod tests {
         let [sound, picture] = [0, 1].map(|at: usize| all[at].1.expect("both are chosen"));
         let fmtp = [sound, picture].map(|one| one.fmtp());
         assert!(fmtp[0].contains("stereo=1") && fmtp[1].contains("packetization-mode=1"), "{fmtp:?}");
-        let accepted = picture.accepted(&fmtp[1], "name");
+        let accepted = picture.accepted(&fmtp[1]);
         assert_eq!(accepted.payloads[0].feedback, ["nack", "nack pli"]);
         assert_eq!((accepted.payloads[0].repair, accepted.extensions.len()), (Some(104), 1));
         let source = accepted.source.expect("it is sent");
         assert_ne!(Some(source.ssrc), source.repair);
-        assert!(
-            sound.sending.repair.is_none()
-                && sound.accepted(&fmtp[0], "name").payloads[0].feedback.is_empty()
-        );
+        assert!(sound.sending.repair.is_none() && sound.accepted(&fmtp[0]).payloads[0].feedback.is_empty());
     }
 }

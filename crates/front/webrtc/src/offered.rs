@@ -1,17 +1,22 @@
 //! What WHEP and WHIP have in common: an offer is read, and answered.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
-use outflow_api::{HttpError, session};
+use outflow_api::{HttpError, credentials, session};
 use outflow_control::Control;
+use outflow_door::{Grant, Request, Right};
 use outflow_dtls::Fingerprint;
 use outflow_engine::message::ControlError;
 use outflow_engine::system::random_u32;
 use outflow_ice::Credentials;
-use outflow_rtp::sdp::{Accepted, Answer, Offer, OfferedMedia, Setup};
+use outflow_rtp::sdp::{Accepted, Answer, Offer, OfferedMedia, OfferedPayload, Setup};
 
 use crate::sessions::Place;
-use crate::site::{Names, Site, secret};
+use crate::settings::NAME;
+use crate::site::{Names, Open, Site, secret};
 
 /// The media type of offers and answers.
 pub(crate) const SDP: &str = "application/sdp";
@@ -40,8 +45,40 @@ pub(crate) fn is_of(headers: &HeaderMap, wanted: &str) -> Result<(), HttpError> 
     Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, what))
 }
 
+/// A peer's offer, of a stream that it may play or publish.
+pub(crate) struct Asked {
+    pub(crate) site: Arc<Site>,
+    pub(crate) request: Request,
+    pub(crate) grant: Grant,
+    pub(crate) offer: Offer,
+    /// What its certificates are known by.
+    pub(crate) fingerprints: Vec<Fingerprint>,
+}
+
+/// What a request says of itself: from where it comes, its headers, its query.
+pub(crate) type Said<'a> = (SocketAddr, &'a HeaderMap, Option<&'a str>);
+
+impl Asked {
+    /// Reads a request at `/PAGE/NAME`, and lets it in by this right.
+    pub(crate) async fn read(
+        control: &Control,
+        (peer, headers, query): Said<'_>,
+        (right, page, name): (Right, &str, &str),
+        body: &[u8],
+    ) -> Result<Self, HttpError> {
+        let site = control.shared::<Open>().get().ok_or_else(off)?;
+        is_of(headers, SDP)?;
+        let path = format!("{page}/{name}");
+        let request = credentials::request(peer, headers, (&path, name), query)?;
+        let request = Request { protocol: NAME, ..request };
+        let grant = control.door().enter(right, &request).await?;
+        let (offer, fingerprints) = read(body)?;
+        Ok(Asked { site, request, grant, offer, fingerprints })
+    }
+}
+
 /// Reads an offer, and what its certificates are known by.
-pub(crate) fn read(body: &[u8]) -> Result<(Offer, Vec<Fingerprint>), HttpError> {
+fn read(body: &[u8]) -> Result<(Offer, Vec<Fingerprint>), HttpError> {
     let bad = |what: String| HttpError::new(StatusCode::BAD_REQUEST, what);
     let offer = Offer::parse(body).map_err(|error| bad(error.to_string()))?;
     if offer.setup == Setup::Passive {
@@ -64,13 +101,50 @@ pub(crate) fn names(offer: &Offer) -> Result<Names, ControlError> {
     Ok(Names { ours: Credentials::of(secret()?), theirs })
 }
 
-/// The answer to an offer; `level` is where the session's level is asked for.
-pub(crate) fn answered(
+/// What is taken of a section of an offer.
+pub(crate) trait Section {
+    /// Parameters of the codec, as the answer has them.
+    fn fmtp(&self) -> String;
+
+    /// The section, as the answer has it.
+    fn accepted<'a>(&'a self, fmtp: &'a str) -> Accepted<'a>;
+}
+
+/// A section's feedback that tells which packets are lacking.
+pub(crate) const NACK: &str = "nack";
+
+/// What of the feedback that is offered is of use: repeated packets, key frames.
+const FEEDBACK: [&str; 3] = [NACK, "nack pli", "ccm fir"];
+
+/// That of it which is offered with a codec.
+pub(crate) fn feedback(payload: &OfferedPayload) -> Vec<&'static str> {
+    FEEDBACK.into_iter().filter(|word| offers(payload, word)).collect()
+}
+
+/// Whether a codec is offered with this feedback.
+pub(crate) fn offers(payload: &OfferedPayload, word: &str) -> bool {
+    payload.feedback.iter().any(|offered| offered == word)
+}
+
+/// Whether a section can go by the path that all have in common.
+pub(crate) fn is_usable(media: &OfferedMedia) -> bool {
+    media.is_bundled && media.protocol.ends_with("RTP/SAVPF")
+}
+
+/// The answer to an offer of these sections; `level` is where the session's level is asked for.
+pub(crate) fn answered<T: Section>(
     control: &Control,
     (site, names): (&Site, &Names),
-    media: &[(&OfferedMedia, Option<Accepted<'_>>)],
+    sections: &[(&OfferedMedia, Option<T>)],
     (place, level): (&Place, Option<String>),
 ) -> Response {
+    let fmtps: Vec<_> = sections.iter().map(|(_, taken)| taken.as_ref().map(T::fmtp)).collect();
+    let media: Vec<_> = sections
+        .iter()
+        .zip(&fmtps)
+        .map(|((media, taken), fmtp)| (*media, taken.as_ref().zip(fmtp.as_deref())))
+        .map(|(media, taken)| (media, taken.map(|(taken, fmtp)| taken.accepted(fmtp))))
+        .collect();
     let answer = Answer {
         id: u64::from(random_u32()),
         version: 1,
@@ -79,11 +153,11 @@ pub(crate) fn answered(
         fingerprint: &site.identity.fingerprint().to_string(),
         active: false,
         candidates: &site.candidates(control),
-        media,
+        media: &media,
     };
     let own = [
         (header::CONTENT_TYPE, SDP.to_owned()),
-        (header::LOCATION, format!("{SESSIONS}{}", place.name())),
+        (header::LOCATION, format!("{SESSIONS}{}", place.token)),
         (header::ETAG, ETAG.to_owned()),
         (HeaderName::from_static("accept-patch"), FRAGMENT.to_owned()),
     ];

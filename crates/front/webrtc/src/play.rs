@@ -10,9 +10,9 @@ use axum::response::Response;
 use axum::routing::{get, patch, post};
 use bytes::Bytes;
 use outflow_api::guard::own_pages_only;
-use outflow_api::{ErrorBody, Http, HttpError, Peer, Raw, credentials, session};
+use outflow_api::{ErrorBody, Http, HttpError, Peer, Raw, session};
 use outflow_control::{Control, Playing};
-use outflow_door::{Request, Right};
+use outflow_door::Right;
 use outflow_engine::message::{Delivery, Described, PeerPath, Receiver};
 use outflow_engine::system::random_u32;
 use outflow_media::Format;
@@ -21,18 +21,18 @@ use outflow_packet::TrackMask;
 use outflow_relay::Encapsulation;
 use outflow_rtp::limits::SDP_BYTES_MAX;
 use outflow_rtp::payload::parameter_sets;
-use outflow_rtp::sdp::{Accepted, Offer, OfferedMedia};
+use outflow_rtp::sdp::{Offer, OfferedMedia};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::cross_origin;
 use crate::negotiate::{Chosen, choose, codecs};
-use crate::offered::{self, FRAGMENT, SDP, answered, is_of};
+use crate::offered::{self, Asked, FRAGMENT, answered, is_of};
 use crate::page::{assets, page};
 use crate::port::News;
 use crate::publish::publish;
 use crate::sessions::{Place, Sessions};
 use crate::settings::NAME;
-use crate::site::{Open, Site};
+use crate::site::Site;
 use crate::viewer::{OVERHEAD, Viewer};
 
 #[derive(utoipa::OpenApi)]
@@ -94,13 +94,9 @@ async fn play(
     headers: HeaderMap,
     Raw(body): Raw,
 ) -> Result<Response, HttpError> {
-    let site = control.shared::<Open>().get().ok_or_else(offered::off)?;
-    is_of(&headers, SDP)?;
-    let path = format!("play/{name}");
-    let request = credentials::request(peer, &headers, (&path, &name), query.as_deref())?;
-    let request = Request { protocol: NAME, ..request };
-    let grant = control.door().enter(Right::Play, &request).await?;
-    let (offer, fingerprints) = offered::read(&body)?;
+    let said = (peer, &headers, query.as_deref());
+    let asked = Asked::read(&control, said, (Right::Play, "play", &name), &body).await?;
+    let Asked { site, request, grant, offer, fingerprints } = asked;
     let described = control.describe(&request.stream, request.selection.clone()).await?;
     let tracks = tracks(described, &request.stream)?;
     let agreed = agree(&offer, &tracks, &request.stream)?;
@@ -114,8 +110,7 @@ async fn play(
     let playing = control.play(&grant, receiver, delivery).await?;
     let level = session::open(&control, &playing)?;
     let names = offered::names(&offer)?;
-    let place = control.shared::<Sessions>().open(&offer.ufrag);
-    let place = place.map_err(|error| HttpError::system("asking for random bytes", &error))?;
+    let place = control.shared::<Sessions>().open(&offer.ufrag)?;
 
     let sets = |track: u8| tracks.get(usize::from(track)).and_then(|track| parameter_sets(&track.codec));
     let sending = chosen.iter().map(|one| (one.track, one.sending, sets(one.track).map(Bytes::from)));
@@ -127,14 +122,7 @@ async fn play(
     let expected = News::Expect(id, names.ours.ufrag.clone(), playing.inbox());
     site.port.news.send(expected).await.map_err(|_| offered::off())?;
     playing.start_peer(Box::new(viewer), PeerPath { udp: Arc::clone(&site.port.udp), peer, own: None });
-    let fmtps: Vec<String> =
-        agreed.iter().map(|(_, one)| one.map(|one| one.fmtp()).unwrap_or_default()).collect();
-    let media: Vec<(&OfferedMedia, Option<Accepted<'_>>)> = agreed
-        .iter()
-        .zip(&fmtps)
-        .map(|((media, chosen), fmtp)| (*media, chosen.as_ref().map(|one| one.accepted(fmtp, NAME))))
-        .collect();
-    let answer = answered(&control, (&site, &names), &media, (&place, Some(level)));
+    let answer = answered(&control, (&site, &names), &agreed, (&place, Some(level)));
     tokio::spawn(stay(playing, place, site));
     Ok(answer)
 }

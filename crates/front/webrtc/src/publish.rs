@@ -7,14 +7,13 @@ use axum::Extension;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use outflow_api::{ErrorBody, HttpError, Peer, Raw, credentials};
+use outflow_api::{ErrorBody, HttpError, Peer, Raw};
 use outflow_control::{Control, Heard, PublishOptions, Publisher};
-use outflow_door::{Request, Right};
+use outflow_door::Right;
 use outflow_engine::message::{ReceiverId, SourceId};
 use outflow_engine::system::random_u32;
 use outflow_media::ecn::Mark;
 use outflow_media::{Format, Time};
-use outflow_rtp::sdp::{Accepted, OfferedMedia};
 use outflow_udp::{Parcels, Segments, inbox};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -22,11 +21,10 @@ use tokio::time::{Instant, sleep_until};
 use crate::accept::{Taken, take};
 use crate::ingest::{Ingest, Output, Receiving};
 use crate::limits::PARCELS_MAX;
-use crate::offered::{self, SDP, answered, is_of};
+use crate::offered::{self, Asked, answered};
 use crate::port::News;
 use crate::sessions::{Place, Sessions};
-use crate::settings::NAME;
-use crate::site::{Open, Site};
+use crate::site::Site;
 
 /// Publishes a stream from a browser, or from a program that speaks WHIP
 ///
@@ -59,13 +57,9 @@ pub(crate) async fn publish(
     headers: HeaderMap,
     Raw(body): Raw,
 ) -> Result<Response, HttpError> {
-    let site = control.shared::<Open>().get().ok_or_else(offered::off)?;
-    is_of(&headers, SDP)?;
-    let path = format!("publish/{name}");
-    let request = credentials::request(peer, &headers, (&path, &name), query.as_deref())?;
-    let request = Request { protocol: NAME, ..request };
-    let grant = control.door().enter(Right::Publish, &request).await?;
-    let (offer, fingerprints) = offered::read(&body)?;
+    let said = (peer, &headers, query.as_deref());
+    let asked = Asked::read(&control, said, (Right::Publish, "publish", &name), &body).await?;
+    let Asked { site, grant, offer, fingerprints, .. } = asked;
     let sections = take(&offer);
     let taken: Vec<Taken<'_>> = sections.iter().filter_map(|(_, taken)| *taken).collect();
     if taken.is_empty() {
@@ -77,8 +71,7 @@ pub(crate) async fn publish(
     let options = PublishOptions { format, peer: format!("WebRTC from {peer}"), configured: false };
     let publisher = control.publish(&grant, options).await?;
     let names = offered::names(&offer)?;
-    let place = control.shared::<Sessions>().open(&offer.ufrag);
-    let place = place.map_err(|error| HttpError::system("asking for random bytes", &error))?;
+    let place = control.shared::<Sessions>().open(&offer.ufrag)?;
     let session = site.session(&control, &names, fingerprints)?;
 
     let receiving: Vec<Receiving> = taken.iter().map(Taken::receiving).collect();
@@ -90,14 +83,7 @@ pub(crate) async fn publish(
     // It is known there before the publisher knows where to come to.
     let expected = News::Expect(id, names.ours.ufrag.clone(), inbox);
     site.port.news.send(expected).await.map_err(|_| offered::off())?;
-    let fmtps: Vec<String> =
-        sections.iter().map(|(_, one)| one.map(|one| one.fmtp()).unwrap_or_default()).collect();
-    let media: Vec<(&OfferedMedia, Option<Accepted<'_>>)> = sections
-        .iter()
-        .zip(&fmtps)
-        .map(|((media, taken), fmtp)| (*media, taken.as_ref().map(|one| one.accepted(fmtp))))
-        .collect();
-    let answer = answered(&control, (&site, &names), &media, (&place, None));
+    let answer = answered(&control, (&site, &names), &sections, (&place, None));
     let publication = Publication { control, site, publisher, ingest, place, id, own: None };
     tokio::spawn(publication.run(parcels, wake));
     Ok(answer)

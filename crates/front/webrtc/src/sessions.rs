@@ -1,15 +1,16 @@
-//! Sessions of viewers, by the names that they were told.
+//! Sessions of viewers and publishers, by the tokens that they were told.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use outflow_engine::system::random_bytes;
+use outflow_control::SessionToken;
+use outflow_engine::message::ControlError;
 use tokio::sync::oneshot;
 
 /// All of them.
 #[derive(Default)]
-pub(crate) struct Sessions(Mutex<BTreeMap<String, Session>>);
+pub(crate) struct Sessions(Mutex<HashMap<SessionToken, Session>>);
 
 struct Session {
     /// Dropped when it is to end.
@@ -22,52 +23,46 @@ struct Session {
 #[derive(Debug)]
 pub(crate) struct Place {
     sessions: Arc<Sessions>,
-    name: String,
+    /// What its peer knows it by.
+    pub(crate) token: SessionToken,
     /// Its peer wants it to end.
     pub(crate) ended: oneshot::Receiver<()>,
 }
 
 impl Sessions {
-    /// One more, by a name that cannot be guessed, of a peer that is called so in checks.
+    /// One more, of a peer that is called so in checks.
     ///
     /// # Errors
     /// The system has no randomness.
-    pub(crate) fn open(self: &Arc<Self>, peer: &str) -> std::io::Result<Place> {
-        let name = format!("{:032x}", u128::from_be_bytes(random_bytes()?));
+    pub(crate) fn open(self: &Arc<Self>, peer: &str) -> Result<Place, ControlError> {
+        let token = SessionToken::new()?;
         let (end, ended) = oneshot::channel();
-        self.all().insert(name.clone(), Session { _end: end, name: peer.to_owned() });
-        Ok(Place { sessions: Arc::clone(self), name, ended })
+        self.all().insert(token, Session { _end: end, name: peer.to_owned() });
+        Ok(Place { sessions: Arc::clone(self), token, ended })
     }
 
-    /// Ends one. Answers whether there was one.
-    pub(crate) fn end(&self, name: &str) -> bool {
-        self.all().remove(name).is_some()
+    /// Ends the one of this token. Answers whether there was one.
+    pub(crate) fn end(&self, token: &str) -> bool {
+        token.parse().is_ok_and(|token: SessionToken| self.all().remove(&token).is_some())
     }
 
     /// What the peer of one is called in checks.
-    pub(crate) fn name_of(&self, name: &str) -> Option<String> {
-        self.all().get(name).map(|session| session.name.clone())
+    pub(crate) fn name_of(&self, token: &str) -> Option<String> {
+        self.all().get(&token.parse().ok()?).map(|session| session.name.clone())
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Session>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<SessionToken, Session>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Place {
-    /// What its peer knows it by.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.sessions.end(&self.name);
+        self.sessions.all().remove(&self.token);
     }
 }
 
-/// Names are secrets of their peers.
+/// There may be thousands.
 impl fmt::Debug for Sessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sessions")
@@ -82,13 +77,13 @@ mod tests {
     fn a_session_is_there_until_one_of_both_ends_it() {
         let sessions = Arc::<Sessions>::default();
         let [mut one, other] = ["one", "other"].map(|peer| sessions.open(peer).expect("randomness"));
-        assert_ne!(one.name(), other.name());
-        assert_eq!(sessions.name_of(one.name()).as_deref(), Some("one"));
+        let [first, second] = [&one, &other].map(|place| place.token.to_string());
+        assert_ne!(first, second);
+        assert_eq!(sessions.name_of(&first).as_deref(), Some("one"));
         assert!(one.ended.try_recv() == Err(oneshot::error::TryRecvError::Empty));
-        assert!(sessions.end(one.name()) && !sessions.end(one.name()));
+        assert!(sessions.end(&first) && !sessions.end(&first));
         assert_eq!(one.ended.try_recv(), Err(oneshot::error::TryRecvError::Closed), "it is told");
-        let name = other.name().to_owned();
         drop(other);
-        assert_eq!(sessions.name_of(&name), None);
+        assert_eq!(sessions.name_of(&second), None);
     }
 }

@@ -2,9 +2,6 @@
 
 use core::time::Duration;
 
-use outflow_dtls::testing::clock;
-use outflow_dtls::{Identity, Server, Settings};
-use outflow_ice::{Agent, Credentials};
 use outflow_rtp::PlainHeader;
 use outflow_rtp::rtcp::{Report, SenderReport};
 use outflow_srtp::{Opener, Sealer};
@@ -33,19 +30,13 @@ struct Scene {
 impl Scene {
     /// A publisher of a sound and a picture that has come.
     fn new() -> Self {
-        let (now, clock) = (Time::from_millis(10_000), clock());
-        let names =
-            |name: &str| Credentials { ufrag: name.to_owned(), password: format!("the password of {name}") };
-        let [ours, theirs] = [(); 2].map(|()| Identity::generate().expect("a certificate"));
-        let settings = Settings::new().expect("it works");
-        let dtls = Server::new(now, clock, &settings, &ours, vec![theirs.fingerprint()]);
-        let session = Session::new(Agent::new(now, [7; 32], names("relay"), names("peer")), dtls);
+        let now = Time::from_millis(10_000);
+        let (browser, session) = Browser::with_session(now);
         let tracks = [
             Receiving { payload_type: 111, repair: None, repeats: false, clock_rate: 48_000 },
             Receiving { payload_type: 96, repair: Some(97), repeats: true, clock_rate: 90_000 },
         ];
         let ingest = Ingest::new(now, session, 9, &tracks);
-        let browser = Browser::new(now, clock, &theirs, "peer", names("relay"));
         let (told, heard) = (Vec::new(), Vec::new());
         let mut scene = Scene { now, ingest, browser, srtp: None, told, heard };
         let check = scene.browser.check();

@@ -3,11 +3,8 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use outflow_dtls::testing::clock;
-use outflow_dtls::{Identity, Server, Settings};
 use outflow_engine::Worth;
 use outflow_ice::limits::CONSENT;
-use outflow_ice::{Agent, Credentials};
 use outflow_media::Track;
 use outflow_rtp::RtpHeader;
 use outflow_rtp::payload::Splitter;
@@ -43,13 +40,8 @@ struct Scene {
 impl Scene {
     /// A viewer that has been answered, and has not come yet. It gets track 1.
     fn new() -> Self {
-        let (now, clock) = (Time::from_millis(10_000), clock());
-        let names =
-            |name: &str| Credentials { ufrag: name.to_owned(), password: format!("the password of {name}") };
-        let [ours, theirs] = [(); 2].map(|()| Identity::generate().expect("a certificate"));
-        let settings = Settings::new().expect("it works");
-        let dtls = Server::new(now, clock, &settings, &ours, vec![theirs.fingerprint()]);
-        let agent = Agent::new(now, [7; 32], names("relay"), names("peer"));
+        let now = Time::from_millis(10_000);
+        let (browser, session) = Browser::with_session(now);
         let (news, told) = mpsc::channel(8);
         let coming = Arc::<Coming>::default();
         let place = coming.enter(PLACE.ip()).expect("it is free");
@@ -60,8 +52,7 @@ impl Scene {
             elements: Elements::default(),
             splitter: Splitter::of(&Track::h264()),
         };
-        let viewer = Viewer::new(5, Session::new(agent, dtls), news, &[(1, sending, Some(SETS))], (0, place));
-        let browser = Browser::new(now, clock, &theirs, "peer", names("relay"));
+        let viewer = Viewer::new(5, session, news, &[(1, sending, Some(SETS))], (0, place));
         Scene { now, viewer, browser, srtp: None, told, events: Vec::new(), coming, sent: Vec::new() }
     }
 
