@@ -10,6 +10,7 @@ mod capture;
 mod codecs;
 #[cfg(feature = "whole")]
 mod config;
+mod demux;
 #[cfg(feature = "whole")]
 mod directory;
 #[cfg(feature = "whole")]
@@ -68,6 +69,7 @@ pub const TARGETS: &[Target] = &[
     ("directory", directory::directory),
     #[cfg(feature = "whole")]
     ("reload", reload::reload),
+    ("demux", demux::demux),
     ("dtls", dtls::dtls),
     ("dvmrp", dvmrp::dvmrp),
     #[cfg(feature = "whole")]

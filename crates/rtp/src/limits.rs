@@ -28,6 +28,10 @@ pub const REMEMBERED_FRAMES: usize = 8;
 /// Bytes of an access unit that is put together; a longer one is dropped and counted.
 pub const UNIT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Bytes of a payload that is made, or is to fit every way: with all headers, and what tunnels add, a path of 1400 bytes carries
+/// it (what browsers send themselves is as long). What is longer goes as several.
+pub const PAYLOAD_BYTES_MAX: usize = 1200;
+
 /// Frames in one packet of AAC; a packet with more of them is malformed.
 pub const AAC_FRAMES_MAX: usize = 64;
 

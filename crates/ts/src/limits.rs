@@ -19,6 +19,10 @@ pub const UNTOLD_PACKETS_MAX: usize = 64;
 /// more is asked for, and freed behind them.
 pub const FINDINGS_LENT_MAX: usize = 4096;
 
+/// Bytes of a PES packet that is put together, as many as an access unit may have elsewhere; a longer one is dropped and
+/// counted.
+pub const PES_COLLECTED_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// Tracks that are put into one transport stream, so that one section describes them. Those
 /// beyond are left out.
 pub const MUX_TRACKS_MAX: usize = 32;

@@ -110,6 +110,16 @@ impl<'a> Packet<'a> {
         self.bytes[3] & 0x0f
     }
 
+    /// Whether its adaptation field has bytes that say nothing: they stand there because what it carries is shorter than the
+    /// packet.
+    pub fn is_filled_up(&self) -> bool {
+        if self.bytes[3] & 0x20 == 0 {
+            return false;
+        }
+        let adaptation = self.adaptation();
+        adaptation.bytes.is_empty() || adaptation.said_bytes() < adaptation.bytes.len()
+    }
+
     /// The adaptation field behind its length byte, empty if there is none.
     pub fn adaptation(&self) -> Adaptation<'a> {
         if self.bytes[3] & 0x20 == 0 {
@@ -149,6 +159,21 @@ impl Adaptation<'_> {
     /// `random_access_indicator`: decoding can start at the PES packet that begins here or next.
     pub fn random_access(&self) -> bool {
         self.flag(0x40)
+    }
+
+    /// Bytes of its flags and of what they announce; what is behind these fills up.
+    fn said_bytes(&self) -> usize {
+        let mut said = 1;
+        for (mask, bytes) in [(0x10, 6), (0x08, 6), (0x04, 1)] {
+            said += if self.flag(mask) { bytes } else { 0 };
+        }
+        // Private data, and an extension, say themselves how long they are.
+        for mask in [0x02, 0x01] {
+            if self.flag(mask) {
+                said += 1 + self.bytes.get(said).map_or(0, |length| usize::from(*length));
+            }
+        }
+        said
     }
 
     /// The programme clock reference in ticks of 27 MHz, less than [`PCR_MODULUS`].
@@ -255,6 +280,29 @@ mod tests {
         let mut rest = payload;
         header.emit(&mut out, &mut rest);
         (out, payload.len() - rest.len())
+    }
+
+    #[test]
+    fn a_packet_that_has_more_room_than_payload_is_filled_up() {
+        let is_filled = |header, bytes: usize| {
+            let (packet, _) = emitted(header, &vec![1; bytes]);
+            Packet::new_checked(&packet).unwrap().is_filled_up()
+        };
+        let clock = Header { pcr: Some(5), random_access: true, ..Header::default() };
+        for (header, room) in [(Header::default(), 184), (clock, 176)] {
+            assert_eq!(
+                [room - 1, room, room + 1].map(|bytes| is_filled(header, bytes)),
+                [true, false, false]
+            );
+            assert!(is_filled(header, 1));
+        }
+        // Private data of two bytes and an extension of one, and nothing behind them; one byte.
+        for (length, filled) in [(6, false), (7, true)] {
+            let mut packet = [0xff; PACKET_BYTES];
+            packet[..9].copy_from_slice(&[SYNC, 0, 9, 0x30, length, 0x03, 2, 9, 9]);
+            packet[9..11].copy_from_slice(&[1, 9]);
+            assert_eq!(Packet::new_checked(&packet).unwrap().is_filled_up(), filled, "{length}");
+        }
     }
 
     #[test]

@@ -102,6 +102,18 @@ impl Default for Tables {
     }
 }
 
+/// The programme that these packets of a PAT and a PMT say, such as a receiver begins with
+/// ([`TsReader::preamble`](crate::TsReader::preamble)).
+pub fn programme_in(packets: &[u8]) -> Option<Programme> {
+    let mut tables = Tables::default();
+    for packet in packets.chunks_exact(PACKET_BYTES).filter_map(|bytes| Packet::new_checked(bytes).ok()) {
+        if tables.is_table(packet.pid()) && packet.has_payload() {
+            tables.push(&packet);
+        }
+    }
+    tables.programme().cloned()
+}
+
 impl Tables {
     /// Whether packets with this PID carry tables.
     pub(super) fn is_table(&self, pid: u16) -> bool {

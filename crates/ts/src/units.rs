@@ -1,6 +1,7 @@
 //! Units of an elementary stream that comes in pieces: NAL units of a byte stream (ITU-T H.264
 //! and H.265 annex B), or what stands behind MPEG start codes (ISO/IEC 13818-2 section 6.2.1).
 
+use outflow_media::codec::annex_b::after_start_code;
 use outflow_media::codec::{Unit, h264, h265, mpeg_video};
 
 use super::programme::Coding;
@@ -50,25 +51,6 @@ impl Syntax {
         };
         if sei { LOOKED_AT } else { HEADER }
     }
-}
-
-/// The position behind the first `00 00 01` in `data`.
-///
-/// Most blocks of coded video have no `01` at all, which is found out for many bytes at once.
-pub(super) fn after_start_code(data: &[u8]) -> Option<usize> {
-    const BLOCK: usize = 32;
-    for (index, block) in data.chunks(BLOCK).enumerate() {
-        if !block.iter().fold(false, |found, byte| found | (*byte == 1)) {
-            continue;
-        }
-        let mut ones =
-            block.iter().enumerate().filter(|(_, byte)| **byte == 1).map(|(at, _)| index * BLOCK + at);
-        let is_prefixed = |at: &usize| data[..*at].ends_with(&[0, 0]);
-        if let Some(at) = ones.find(is_prefixed) {
-            return Some(at + 1);
-        }
-    }
-    None
 }
 
 /// Finds units, and tells each of them once, as soon as enough of it is there.
@@ -211,18 +193,5 @@ mod tests {
         scanner.push(Syntax::H264, &[1, 0x65, 0x88, 0x84], &mut |_| units += 1);
         scanner.end(Syntax::H264, &mut |_| units += 1);
         assert_eq!(units, 0);
-    }
-
-    #[test]
-    fn start_codes_are_found_wherever_they_stand() {
-        for at in 0..100 {
-            let mut data = vec![0xff; at];
-            data.extend([0, 0, 1, 2, 3]);
-            assert_eq!(after_start_code(&data), Some(at + 3));
-            data.truncate(at + 2);
-            assert_eq!(after_start_code(&data), None);
-        }
-        assert_eq!(after_start_code(&[1, 0, 1, 0, 0, 2, 0, 0, 0, 1]), Some(10));
-        assert_eq!(after_start_code(&[]), None);
     }
 }

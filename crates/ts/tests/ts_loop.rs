@@ -46,6 +46,7 @@ fn check(what: &str, clip: &[u8], spacing: std::ops::RangeInclusive<i64>) {
 fn the_demo_clip() {
     if has("ffmpeg") {
         check("demo", include_bytes!("../../../assets/demo.ts"), 3600..=3600);
+        check("live", include_bytes!("../../../assets/live.ts"), 3600..=3600);
     }
 }
 

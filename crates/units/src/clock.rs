@@ -9,7 +9,7 @@ use crate::save::{SavedClock, SavedClocks};
 pub(super) const TICKS: i64 = 90_000;
 /// Where the timeline begins, so that nothing that is decoded before it is shown has a negative
 /// time.
-const START: i64 = TICKS;
+pub(super) const START: i64 = TICKS;
 /// A timestamp further than this from where its arrival puts it belongs to a source that began
 /// again, or leapt.
 const MAX_DEVIATION: i64 = CLOCK_DEVIATION_SECONDS_MAX as i64 * TICKS;
@@ -89,6 +89,11 @@ impl Clocks {
                 clock.report = report.map(|(ntp, rtp)| Report { ntp: near(ntp), rtp: near(rtp) });
             }
         }
+    }
+
+    /// When the timeline began: that moment is [`START`].
+    pub(super) fn began(&self) -> Option<Time> {
+        self.began
     }
 
     /// Whether a timestamp of this track was seen.

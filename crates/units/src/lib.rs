@@ -1,8 +1,8 @@
 //! From one format into another, by way of access units.
 //!
-//! [`AccessUnit`](outflow_media::AccessUnit) is the pivot: a format has at most two converters, one of what
-//! comes in that format into units ([`FromRtp`]), one of units into that format ([`ToTs`]). Any two of them
-//! stand in a row, so that N formats have N converters, and not one for each pair.
+//! [`AccessUnit`](outflow_media::AccessUnit) is the pivot: a format has at most two converters, one of what comes in that
+//! format into units ([`FromRtp`], [`FromTs`]), one of units into that format ([`ToTs`], [`ToRtp`]). Any two of them stand in
+//! a row, so that N formats have N converters, and not one for each pair.
 //!
 //! What a new format brings is one of these, or both, in a file here:
 //!
@@ -29,14 +29,18 @@
 
 mod clock;
 mod from_rtp;
+mod from_ts;
 pub mod limits;
 mod order;
 mod save;
 #[cfg(test)]
 mod tests;
 mod times;
+mod to_rtp;
 mod to_ts;
 
 pub use from_rtp::FromRtp;
+pub use from_ts::FromTs;
 pub use save::{SavedClock, SavedClocks, SavedToTs};
+pub use to_rtp::ToRtp;
 pub use to_ts::ToTs;

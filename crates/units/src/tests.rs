@@ -1,3 +1,7 @@
+//! Formats in a row.
+
+mod ts_to_rtp;
+
 use bytes::Bytes;
 use outflow_media::{Codec, Time, Track};
 use outflow_rtp::PlainHeader;

@@ -59,9 +59,8 @@ pub(crate) const RTCP_PER_SECOND: u64 = 100;
 /// And how many at once.
 pub(crate) const RTCP_BURST: u64 = 100;
 
-/// Bytes of a payload, beyond which it goes as two: with all headers, and what tunnels add, it fits a path of 1400 bytes
-/// (what browsers send themselves is as long). One that cannot be split is not sent.
-pub(crate) const PAYLOAD_BYTES_MAX: usize = 1200;
+/// Bytes of a payload, beyond which it goes as two. One that cannot be split is not sent.
+pub(crate) const PAYLOAD_BYTES_MAX: usize = outflow_rtp::limits::PAYLOAD_BYTES_MAX;
 
 /// Packets that wait to be sealed for a viewer; then the stream waits.
 pub(crate) const UNSENT_MAX: usize = 256;

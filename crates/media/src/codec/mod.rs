@@ -5,12 +5,14 @@
 //! by [`Frames`](crate::frames::Frames).
 
 pub mod aac;
+pub mod annex_b;
 pub mod av1;
 pub mod bits;
 pub mod h264;
 pub mod h265;
 pub mod mpeg_audio;
 pub mod mpeg_video;
+pub mod opus;
 pub mod sps;
 
 /// One unit: a NAL unit, or what stands behind an MPEG start code.

@@ -22,9 +22,9 @@ pub(super) const fn is_plain(header: u8) -> bool {
 }
 
 /// What stands before a fragment's data (section 5.8): its flags say whether the unit of this header begins or ends.
-pub(super) fn fragment(header: NalHeader, flags: u8) -> Vec<u8> {
+pub(super) fn fragment(header: NalHeader, flags: u8) -> [u8; 2] {
     let [unit, _] = header.bytes;
-    vec![unit & 0xe0 | FU_A, flags | nal_type(unit)]
+    [unit & 0xe0 | FU_A, flags | nal_type(unit)]
 }
 
 /// Tells the NAL units and fragments in a payload, in the order in which they were sent.

@@ -19,9 +19,9 @@ pub(super) const fn is_plain(header: u8) -> bool {
 }
 
 /// What stands before a fragment's data (section 4.4.3): its flags say whether the unit of this header begins or ends.
-pub(super) fn fragment(header: NalHeader, flags: u8) -> Vec<u8> {
+pub(super) fn fragment(header: NalHeader, flags: u8) -> [u8; 3] {
     let [first, second] = header.bytes;
-    vec![first & 0x81 | FRAGMENT << 1, second, flags | nal_type(first)]
+    [first & 0x81 | FRAGMENT << 1, second, flags | nal_type(first)]
 }
 
 /// Tells the NAL units and fragments in a payload. With `order_numbers` (`sprop-max-don-diff`

@@ -1,5 +1,5 @@
-//! RTP payloads: what one packet means ([`RtpReader`]), and access units out of packets
-//! ([`depacketize`]).
+//! RTP payloads: what one packet means ([`RtpReader`]), access units out of packets ([`depacketize`]), and into them
+//! ([`Packetizer`]).
 
 pub mod av1;
 pub mod depacketize;
@@ -8,6 +8,7 @@ mod h265;
 pub mod jpeg2000;
 mod layered;
 mod mpeg;
+mod packetize;
 mod parameter_sets;
 pub mod raw_video;
 mod reader;
@@ -15,6 +16,7 @@ mod split;
 pub mod vp8;
 pub mod vp9;
 
+pub use packetize::Packetizer;
 pub use parameter_sets::parameter_sets;
 pub use reader::{PrioritiesRead, RtpReader, has_priorities};
 pub use split::Splitter;

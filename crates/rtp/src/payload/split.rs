@@ -32,10 +32,11 @@ impl Splitter {
             }
             _ => return None,
         }
-        let (header, fragment) = match self.0 {
-            Payload::H264 => (payload.get(..1)?, h264::fragment as fn(NalHeader, u8) -> Vec<u8>),
-            _ => (payload.get(..2)?, h265::fragment as fn(NalHeader, u8) -> Vec<u8>),
+        let fragment = |unit, flags| match self.0 {
+            Payload::H264 => h264::fragment(unit, flags).to_vec(),
+            _ => h265::fragment(unit, flags).to_vec(),
         };
+        let header = payload.get(..if matches!(self.0, Payload::H264) { 1 } else { 2 })?;
         match pieces[..] {
             [Piece::Whole(unit)] if unit.len() == payload.len() => {
                 let (bytes, data) = unit.split_at_checked(header.len())?;

@@ -3,10 +3,11 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use outflow_media::Malformed;
+use outflow_media::codec::annex_b::after_start_code;
 use outflow_media::codec::{Unit, h264, h265};
 use outflow_media::limits::PARAMETER_SET_BYTES_MAX;
 
-use crate::units::{Syntax, after_start_code};
+use crate::units::Syntax;
 
 const START_CODE: [u8; 4] = [0, 0, 0, 1];
 

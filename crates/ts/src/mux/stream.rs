@@ -6,6 +6,7 @@ use outflow_media::format::{Codec, Track};
 use outflow_media::{AccessUnit, Malformed};
 
 use super::parameters::Parameters;
+use crate::opus::emit_header;
 use crate::pes::{AUDIO_ID, PRIVATE_ID, VIDEO_ID};
 use crate::units::Syntax;
 
@@ -153,35 +154,8 @@ impl Stream {
                 [0xff, second, ..] if second >= 0xe0 => *low_frequencies = second & 0x08 == 0,
                 _ => return Err(bad("no frame of MPEG audio")),
             },
-            Encapsulation::Opus { .. } => opus_header(unit.data.len(), inserted),
+            Encapsulation::Opus { .. } => emit_header(unit.data.len(), inserted),
         }
         Ok(0)
-    }
-}
-
-/// `opus_control_header`: nothing trimmed, then the size in bytes of 255 and a last one that is
-/// less.
-fn opus_header(size: usize, out: &mut BytesMut) {
-    out.put_slice(&[0x7f, 0xe0]);
-    out.put_bytes(0xff, size / 255);
-    out.put_u8((size % 255) as u8);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_size_of_an_opus_packet_is_written_in_steps_of_255() {
-        for (size, header) in [
-            (0, &[0x7f, 0xe0, 0][..]),
-            (254, &[0x7f, 0xe0, 254]),
-            (255, &[0x7f, 0xe0, 255, 0]),
-            (600, &[0x7f, 0xe0, 255, 255, 90]),
-        ] {
-            let mut out = BytesMut::new();
-            opus_header(size, &mut out);
-            assert_eq!(out, header, "{size}");
-        }
     }
 }

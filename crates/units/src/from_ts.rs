@@ -1,0 +1,132 @@
+//! Elementary streams of a transport stream into access units.
+
+use bytes::Bytes;
+use outflow_media::codec::annex_b::Units;
+use outflow_media::codec::{Entry, Unit, h264, h265, opus};
+use outflow_media::{AccessUnit, Time};
+use outflow_ts::clock::pts_distance;
+use outflow_ts::{Coding, OpusPackets, Pes, PesDropped, TsDemux};
+
+use crate::clock::{Clocks, START, TICKS};
+
+/// Bytes of a NAL unit that say what it is.
+const HEAD: usize = 64;
+
+/// The name that a programme has for Opus.
+const OPUS: Coding = Coding::Audio("Opus");
+
+/// Puts the access units of chosen elementary streams together, with times that do not wrap.
+///
+/// A PES packet of video holds one access unit; one of Opus any number of packets. The time of the stream is taken as it is
+/// as long as it goes on; where it leaps by more than ten seconds from what arrival says, it goes on from there.
+#[derive(Debug)]
+pub struct FromTs {
+    demux: TsDemux,
+    /// The one of the stream.
+    clocks: Clocks,
+    tracks: Vec<Track>,
+    malformed: u64,
+}
+
+#[derive(Debug)]
+struct Track {
+    coding: Coding,
+    /// Presentation and decoding time of its last unit.
+    last: Option<(i64, i64)>,
+}
+
+impl FromTs {
+    /// Of the first elementary stream of each of these codings; they are the tracks of the units.
+    pub fn new(chosen: impl IntoIterator<Item = Coding>) -> Self {
+        let track = |coding| Track { coding, last: None };
+        let tracks: Vec<_> = chosen.into_iter().map(track).collect();
+        FromTs {
+            demux: TsDemux::new(tracks.iter().map(|track| track.coding)),
+            clocks: Clocks::new([TICKS as u32].into_iter(), 0),
+            tracks,
+            malformed: 0,
+        }
+    }
+
+    /// The packets of the tables that hold for what comes next; nothing if they are known already.
+    pub fn begin(&mut self, preamble: &[u8]) {
+        self.demux.begin(preamble);
+    }
+
+    /// What comes next does not follow what came.
+    pub fn break_off(&mut self) {
+        self.demux.break_off();
+    }
+
+    /// A moment, and the time of the timeline then; nothing before the first unit.
+    pub fn clock(&self) -> Option<(Time, i64)> {
+        Some((self.clocks.began()?, START))
+    }
+
+    /// Takes a datagram, and gives the units that are complete by it: whether something is missing in front of each.
+    pub fn push(&mut self, datagram: &[u8], arrived: Time, out: &mut impl FnMut(AccessUnit, bool)) {
+        let FromTs { demux, clocks, tracks, malformed } = self;
+        demux.push(datagram, &mut |pes| {
+            let Some(track) = tracks.get_mut(pes.stream) else { return };
+            let Some((pts, dts)) = track.times(&pes, clocks, arrived) else { return *malformed += 1 };
+            let unit = |pts, dts, key, data| AccessUnit { track: pes.stream, pts, dts, key, data };
+            if track.coding == OPUS {
+                let mut packets = OpusPackets::of(pes.data.clone());
+                let (mut at, mut is_behind_gap) = (pts, pes.is_behind_gap);
+                for packet in packets.by_ref() {
+                    let ticks =
+                        opus::samples(&packet).map_or(0, |samples| i64::from(samples) * TICKS / 48_000);
+                    out(unit(at, at, true, packet), core::mem::take(&mut is_behind_gap));
+                    at += ticks;
+                }
+                *malformed += u64::from(packets.is_damaged());
+            } else {
+                let key = is_key(track.coding, &pes.data);
+                out(unit(pts, dts, key, pes.data), pes.is_behind_gap);
+            }
+        });
+    }
+
+    /// What was dropped; what holds no packets of its codec is malformed.
+    pub fn dropped(&self) -> PesDropped {
+        let dropped = self.demux.dropped();
+        PesDropped { malformed: dropped.malformed + self.malformed, ..dropped }
+    }
+}
+
+impl Track {
+    /// Presentation and decoding time of what a PES packet holds; nothing of one that goes on with what was before the
+    /// first.
+    fn times(&mut self, pes: &Pes, clocks: &mut Clocks, arrived: Time) -> Option<(i64, i64)> {
+        let Some(pts) = pes.pts else { return self.last };
+        // The lower 32 bits are enough to count on.
+        let stamp = clocks.stamp(0, pts as u32, arrived);
+        let ahead = pes.dts.map_or(0, |dts| pts_distance(dts, pts).clamp(0, TICKS * 10));
+        let grows = self.last.filter(|_| !stamp.leapt).map_or(i64::MIN, |(_, last)| last + 1);
+        let dts = (stamp.ticks - ahead).max(grows);
+        self.last = Some((stamp.ticks.max(dts), dts));
+        self.last
+    }
+}
+
+/// Whether decoding can start at an access unit, by what stands in front of its first slice.
+fn is_key(coding: Coding, data: &Bytes) -> bool {
+    let mut has_parameters = false;
+    for unit in Units::of(data) {
+        let head = unit.get(..HEAD).unwrap_or(unit);
+        let unit = match coding {
+            Coding::H265 => h265::classify(head),
+            _ => h264::classify(head),
+        };
+        match unit {
+            Unit::Parameters { .. } => has_parameters = true,
+            Unit::Sei { recovery: true } => return true,
+            Unit::Slice(slice) => {
+                let is_intra = slice.prediction == outflow_media::codec::Prediction::Intra;
+                return slice.entry != Entry::No || (has_parameters && is_intra);
+            }
+            _ => {}
+        }
+    }
+    false
+}
