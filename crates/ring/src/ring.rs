@@ -136,7 +136,7 @@ impl Ring {
     }
 
     /// The newest packet of which this holds.
-    pub(crate) fn newest(&self, is: impl Fn(&Entry) -> bool) -> Option<&Entry> {
+    pub fn newest(&self, is: impl Fn(&Entry) -> bool) -> Option<&Entry> {
         self.entries.iter().rev().find(|entry| is(entry))
     }
 
@@ -165,12 +165,12 @@ impl Ring {
     }
 
     /// First packets of key frames of the main track that are still here, oldest first.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = Seq> + '_ {
+    pub fn keys(&self) -> impl Iterator<Item = Seq> + '_ {
         self.keys.iter().copied()
     }
 
     /// Sinks join at these key frames only, of those that are here.
-    pub(crate) fn keep_keys(&mut self, is_kept: impl Fn(Seq) -> bool) {
+    pub fn keep_keys(&mut self, is_kept: impl Fn(Seq) -> bool) {
         self.keys.retain(|key| is_kept(*key));
     }
 

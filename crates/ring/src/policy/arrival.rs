@@ -20,7 +20,7 @@ pub enum Verdict {
 
 /// How full a ring is when a packet arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::buffer) struct Load {
+pub(crate) struct Load {
     /// Bytes of the arriving packet.
     pub arriving_bytes: usize,
     /// Bytes that are owed to at least one sink.
@@ -39,7 +39,7 @@ impl Load {
 }
 
 /// Decides about the packets that arrive at one ring.
-pub(in crate::buffer) trait Policy: Debug + Send {
+pub(crate) trait Policy: Debug + Send {
     /// At its beginning. All its chance comes from `seed`.
     fn new(seed: u64) -> Self
     where

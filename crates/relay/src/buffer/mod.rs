@@ -1,7 +1,0 @@
-//! Where packets wait: the session ring.
-
-mod policy;
-mod ring;
-
-pub use policy::{Verdict, WhenFull};
-pub use ring::{Entry, Ring, Seq};
