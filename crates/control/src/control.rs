@@ -12,7 +12,7 @@ use outflow_engine::message::{
     Command, ControlError, DemandQueue, Described, RelayState, ServicesCommand, StreamId,
 };
 use outflow_media::Time;
-use outflow_relay::{Selection, StreamOptions};
+use outflow_relay::{Encapsulation, Selection, StreamOptions};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::change::{Changed, ConfigChange, ConfigRequest, StreamLimits};
@@ -204,9 +204,24 @@ impl Control {
     /// # Errors
     /// Unknown stream or branch, or one that never had a source.
     pub async fn describe(&self, stream: &str, wanted: Selection) -> Result<Described, ControlError> {
+        self.describe_as(stream, wanted, Encapsulation::Rtp).await
+    }
+
+    /// The same of a stream for receivers that take a picture and a sound by RTP each
+    /// ([`Encapsulation::Tracks`]); `encapsulation` says what they take.
+    ///
+    /// # Errors
+    /// Unknown stream or branch, one that never had a source, or one that has nothing of that form.
+    pub async fn describe_as(
+        &self,
+        stream: &str,
+        wanted: Selection,
+        encapsulation: Encapsulation,
+    ) -> Result<Described, ControlError> {
         self.others().reach(self.registry(), stream, wanted.level).await?;
         let owner = self.entry(stream)?.owner;
-        self.workers().ask(&owner, |reply| Command::Describe { stream: owner.stream, wanted, reply }).await
+        let (stream, wanted) = (owner.stream, (wanted, encapsulation));
+        self.workers().ask(&owner, |reply| Command::Describe { stream, wanted, reply }).await
     }
 
     /// The stream of this name, be it without a source.

@@ -19,7 +19,8 @@ async fn once_a_worker_is_settled_all_that_it_was_told_before_is_done() {
     let mut answers = Vec::new();
     for stream in [owner.stream, u64::MAX] {
         let (reply, answer) = oneshot::channel();
-        control.workers().tell(&owner, Command::Describe { stream, wanted: Selection::default(), reply });
+        let wanted = (Selection::default(), Encapsulation::Ts);
+        control.workers().tell(&owner, Command::Describe { stream, wanted, reply });
         answers.push(answer);
     }
     control.workers().settled(&Owner { stream: u64::MAX, ..owner }).await;

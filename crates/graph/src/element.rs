@@ -38,6 +38,13 @@ pub trait Element: Debug + Send {
         Some(message)
     }
 
+    /// A moment, and the timestamp that a track has then, of tracks that it has made and that all have one clock. Nothing
+    /// where that is not known, or said by messages.
+    fn clock(&self, track: u8) -> Option<(Time, u32)> {
+        let _ = track;
+        None
+    }
+
     /// Takes out what an element of the same name and kind can go on from in another graph.
     fn state(&mut self) -> Option<Box<dyn Any + Send>> {
         None

@@ -44,6 +44,7 @@ pub use catalogue::{CATALOGUE, find};
 pub use content::{Content, Contents};
 pub use contract::{Contract, Control, Gives, Unit};
 pub use element::{Element, Replay, Tally, Unfit};
+pub use elements::to_rtp::Tracks;
 pub use elements::view::View;
 pub use goes_on::GoesOn;
 pub use item::Item;
@@ -455,6 +456,11 @@ impl Graph {
             }
         }
         self.spread_wishes();
+    }
+
+    /// A moment, and the timestamp that a track of what it makes has then, where an element that is here knows that.
+    pub fn clock(&self, track: u8) -> Option<(Time, u32)> {
+        self.stages.iter().flat_map(|stage| &stage.nodes).find_map(|node| node.element.clock(track))
     }
 
     /// Whether an element that is here does something with clocks.

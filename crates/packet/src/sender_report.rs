@@ -80,6 +80,11 @@ impl ReportClock {
         (self.anchor, self.from_source, self.restarted) = (Some(anchor), told, false);
     }
 
+    /// The track has this timestamp at a moment, by a clock that it has in common with others.
+    pub fn agree(&mut self, at: Time, rtp: u32) {
+        self.set(Anchor { at, ntp: self.ntp(at), rtp }, true);
+    }
+
     /// The same for timestamps to which so much is added.
     pub fn later(self, delta: u32) -> Self {
         let later = |anchor: Anchor| Anchor { rtp: anchor.rtp.wrapping_add(delta), ..anchor };

@@ -2,8 +2,8 @@
 
 use outflow_packet::{DropReason, TrackMask};
 
-use crate::buffer::Seq;
 use crate::schedule::{Share, SinkKey};
+use outflow_ring::Seq;
 
 /// The sinks that an order goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use outflow_media::Time;
-use outflow_relay::buffer::Entry;
+use outflow_ring::Entry;
 use outflow_rtp::HEADER;
 
 /// A byte stream's path: what is on the way drains at the path's rate, and when it is full the

@@ -10,7 +10,9 @@ use outflow_graph::{Graph, View};
 use outflow_media::Format;
 use outflow_packet::{Level, NoLevel};
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Feedback, LevelBounds, LinkId, Priority, Selection, SinkSpec, StreamOptions};
+use outflow_relay::{
+    Encapsulation, Feedback, LevelBounds, LinkId, Priority, Selection, SinkSpec, StreamOptions,
+};
 use tokio::sync::oneshot;
 
 use super::{
@@ -116,8 +118,8 @@ pub enum Command {
     Describe {
         /// The number of the stream.
         stream: StreamId,
-        /// What of it.
-        wanted: Selection,
+        /// What of it, and in which form.
+        wanted: (Selection, Encapsulation),
         /// Where the answer goes.
         reply: Reply<Described>,
     },

@@ -17,9 +17,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use arrayvec::ArrayVec;
 use outflow_media::Time;
-use outflow_relay::buffer::{Entry, Seq};
 use outflow_relay::limits::ORDER_PACKETS_MAX;
 use outflow_relay::{Encapsulation, Order, Share, Stream};
+use outflow_ring::{Entry, Seq};
 use outflow_rtp::HEADER;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -65,18 +65,18 @@ pub(crate) fn pieces<'a>(
     headers: &'a mut Headers,
 ) -> Pieces<'a> {
     headers.clear();
-    let main_track = stream.main_track(order.branch).filter(|_| encapsulation == Encapsulation::Rtp);
+    let main_track = stream.main_track(order.branch).filter(|_| encapsulation.is_rtp());
     let packets = || stream.packets(order, share).take(ORDER_PACKETS_MAX);
     let preamble = stream.preamble(order);
     let arrived = packets().next().map_or(Time::ZERO, |(_, entry, _)| entry.packet.arrived);
-    headers.extend(preamble.map(|(_, header)| match encapsulation {
-        Encapsulation::Rtp if header[0] != 0 => lower(header, share.sequence_offset),
-        _ => NO_HEADER,
+    headers.extend(preamble.map(|(_, header)| match encapsulation.is_rtp() && header[0] != 0 {
+        true => lower(header, share.sequence_offset),
+        false => NO_HEADER,
     }));
     let ends = |entry: &Entry| entry.packet.tag.ends.filter(|_| main_track == Some(entry.packet.tag.track));
-    headers.extend(packets().map(|(_, entry, sequence_offset)| match encapsulation {
-        Encapsulation::Rtp => header(entry, sequence_offset, share.max_layer.is_up_to(ends(entry))),
-        Encapsulation::Ts => NO_HEADER,
+    headers.extend(packets().map(|(_, entry, sequence_offset)| match encapsulation.is_rtp() {
+        true => header(entry, sequence_offset, share.max_layer.is_up_to(ends(entry))),
+        false => NO_HEADER,
     }));
     let mut made = headers.iter().map(|made| if *made == NO_HEADER { &[][..] } else { &made[..] });
     let mut pieces = Pieces::new();

@@ -7,8 +7,8 @@ use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use arrayvec::ArrayVec;
-use outflow_relay::buffer::Seq;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
+use outflow_ring::Seq;
 use outflow_uring::{Descriptor, Uring};
 use rustix::net::{ipproto, sockopt};
 use socket2::SockRef;

@@ -11,8 +11,8 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use outflow_packet::DropReason;
-use outflow_relay::buffer::Seq;
 use outflow_relay::{Report, SinkKey};
+use outflow_ring::Seq;
 use outflow_socket::Segment;
 use outflow_socket::limits::{GSO_BYTES_MAX, GSO_SEGMENTS_MAX};
 use socket2::SockAddr;

@@ -2,7 +2,7 @@
 
 use outflow_packet::limits::TRACKS_MAX;
 use outflow_relay::schedule::StartPoint;
-use outflow_relay::{Encapsulation, Priority, Report, SinkKey};
+use outflow_relay::{Priority, Report, SinkKey};
 use rustix::event::epoll::EventFlags;
 
 use super::Worker;
@@ -203,10 +203,10 @@ impl Worker {
         (sink.view, sink.level) = (asked.selection.view, asked.selection.level);
         let offer = stream.core.offer(&sink);
         let offer = offer.map_err(|unfit| stream.unsupported(&unfit))?;
-        let tracks = match (sink.encapsulation, offer) {
-            (Encapsulation::Ts, _) => 1,
-            (Encapsulation::Rtp, Some(format)) => format.tracks().min(TRACKS_MAX) as u8,
-            (Encapsulation::Rtp, None) => TRACKS_MAX as u8,
+        let tracks = match (sink.encapsulation.is_rtp(), offer) {
+            (false, _) => 1,
+            (true, Some(format)) => format.tracks().min(TRACKS_MAX) as u8,
+            (true, None) => TRACKS_MAX as u8,
         };
         let out = self.paths.out(&mut self.watch, receiver, delivery, tracks)?;
         let behind = sink.link.and_then(|link| self.links.behind(link, &out, &asked.address));

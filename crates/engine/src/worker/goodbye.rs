@@ -1,7 +1,7 @@
 //! Goodbyes: a receiver that the relay ends is told by RTCP (RFC 3550, section 6.6).
 
 use outflow_media::Time;
-use outflow_relay::{Encapsulation, SinkKey, Stream};
+use outflow_relay::{SinkKey, Stream};
 use outflow_rtp::rtcp;
 
 use super::Worker;
@@ -22,7 +22,7 @@ impl Worker {
 
 /// What a sink is told, by track.
 fn goodbyes_to(core: &Stream, now: Time, key: SinkKey) -> Vec<(u8, Vec<u8>)> {
-    let by_rtp = core.sink(key).filter(|sink| sink.spec.encapsulation == Encapsulation::Rtp);
+    let by_rtp = core.sink(key).filter(|sink| sink.spec.encapsulation.is_rtp());
     let Some(branch) = by_rtp.and_then(|sink| sink.branch) else { return Vec::new() };
     senders_of(core, now, branch).map(|(track, sender)| (track, rtcp::bye(sender.ssrc, CNAME))).collect()
 }

@@ -2,7 +2,7 @@
 
 use outflow_graph::{Unfit, View};
 use outflow_media::Time;
-use outflow_relay::{Selection, SinkKey};
+use outflow_relay::{Encapsulation, Selection, SinkKey, SinkSpec, Transport};
 
 use super::links::Links;
 use super::stream::LiveStream;
@@ -44,12 +44,21 @@ impl Streams {
     }
 
     /// What a stream, or one of its branches, carries.
-    pub(super) fn describe(&mut self, id: StreamId, wanted: &Selection) -> Result<Described, ControlError> {
+    pub(super) fn describe(
+        &mut self,
+        id: StreamId,
+        (wanted, form): &(Selection, Encapsulation),
+    ) -> Result<Described, ControlError> {
         let index = self.find(id)?;
         let stream = &mut self[index];
         let branch = wanted.branch.as_deref().map(|name| stream.core.branch_named(name)).transpose();
         let branch = branch.map_err(|unfit| stream.unsupported(&unfit))?;
-        let carried = stream.core.views(branch, wanted.view).map_err(|unfit| stream.unsupported(&unfit))?;
+        let sink = SinkSpec { branch, view: wanted.view, ..SinkSpec::new(*form, Transport::Datagram) };
+        let carried = match form {
+            Encapsulation::Tracks => stream.core.offer(&sink),
+            _ => stream.core.views(branch, wanted.view),
+        };
+        let carried = carried.map_err(|unfit| stream.unsupported(&unfit))?;
         let format = carried.ok_or_else(|| ControlError::NoSource(stream.name.clone()))?;
         let is_whole = branch.is_none() && wanted.view == View::default();
         Ok(Described { format, levels: if is_whole { stream.core.levels() } else { 0 } })

@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 use outflow_link::Reported;
 use outflow_media::Time;
 use outflow_relay::control::ReportTo;
-use outflow_relay::{Encapsulation, Priority, SinkKey};
+use outflow_relay::{Priority, SinkKey};
 use outflow_rtp::rtcp;
 
 use super::Worker;
@@ -99,8 +99,7 @@ impl Worker {
     pub(super) fn go_on_with_reports(&mut self, index: usize) {
         let Some(stream) = self.streams.get_mut(index) else { return };
         let Some(from) = stream.reporting.take() else { return };
-        let by_rtp =
-            |key: &SinkKey| stream.core.spec(*key).is_some_and(|s| s.encapsulation == Encapsulation::Rtp);
+        let by_rtp = |key: &SinkKey| stream.core.spec(*key).is_some_and(|spec| spec.encapsulation.is_rtp());
         let keys = (from..stream.sinks.len()).map(SinkKey).filter(by_rtp);
         let keys: ArrayVec<SinkKey, REPORT_STEP> = keys.take(REPORT_STEP).collect();
         if keys.is_full() {

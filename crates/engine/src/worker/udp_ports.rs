@@ -136,10 +136,8 @@ impl UdpPorts {
         };
         let media = (0..tracks).map(|track| (track, push.track(track).into())).collect();
         let above = |address: SocketAddr| SocketAddr::new(address.ip(), address.port().saturating_add(1));
-        let rtcp = match encapsulation {
-            Encapsulation::Rtp => (0..tracks).map(|track| (track, above(push.track(track)).into())).collect(),
-            Encapsulation::Ts => Vec::new(),
-        };
+        let with_rtcp = if encapsulation.is_rtp() { tracks } else { 0 };
+        let rtcp = (0..with_rtcp).map(|track| (track, above(push.track(track)).into())).collect();
         let route = UdpRoute::new(receiver, socket, media);
         Ok(Out::Udp { route, rtcp, own_socket: shared.is_none() })
     }

@@ -56,6 +56,11 @@ impl Audience {
         self.awaiting.push(key);
     }
 
+    /// Whether sinks wait for a branch.
+    pub(super) fn is_awaiting(&self) -> bool {
+        !self.awaiting.is_empty()
+    }
+
     /// Takes out the sinks that wait for a branch.
     pub(super) fn take_awaiting(&mut self) -> Vec<SinkKey> {
         core::mem::take(&mut self.awaiting)

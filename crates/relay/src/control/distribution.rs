@@ -15,7 +15,7 @@ use super::options::StreamOptions;
 use super::origin::Origin;
 use super::output::{Event, Output, SinkEnd};
 use super::renditions::Renditions;
-use crate::schedule::{Branch, Counters, Encapsulation, Priority, Room, Sink, SinkKey, SinkSpec, Sinks};
+use crate::schedule::{Branch, Counters, Priority, Room, Sink, SinkKey, SinkSpec, Sinks};
 use crate::send::Report;
 
 /// The parts behind a stream's source.
@@ -168,7 +168,7 @@ impl Distribution {
         let keys: Vec<_> = self.sinks.iter().map(|(key, _)| SinkKey(key)).collect();
         for key in keys {
             self.displace(key);
-            if ends_rtp && self.sinks[key.0].spec.encapsulation == Encapsulation::Rtp {
+            if ends_rtp && self.sinks[key.0].spec.encapsulation.is_rtp() {
                 self.end_sink(now, key, SinkEnd::FormatChanged);
             } else {
                 self.audience.awaits(key);

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::buffer::WhenFull;
+use outflow_ring::WhenFull;
 
 /// What a stream is configured with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,13 +13,13 @@ use super::levels::{Levels, TsBranches};
 use super::replica::take_clock;
 use super::state::State;
 use super::stream::Stream;
-use crate::buffer::{Entry, Ring, Seq};
 use crate::requests::Asked;
 use crate::save::{
     SavedCarried, SavedCounts, SavedFormat, SavedPacket, SavedPlace, SavedSender, SavedSink, SavedSplice,
     SavedStream, UNFIT_HELP, counters,
 };
 use crate::schedule::{Branch, Encapsulation, Place, Sink, SinkKey, Splice, Transport};
+use outflow_ring::{Entry, Ring, Seq};
 
 impl State {
     /// The stream as a value. It is to be polled before until it waits; a replica has been handed all there is.
@@ -98,7 +98,7 @@ impl State {
             view: spec.view.to_string(),
             level: spec.level.number(),
             wanted_level: sink.wanted_level.number(),
-            by_rtp: spec.encapsulation == Encapsulation::Rtp,
+            by_rtp: spec.encapsulation.is_rtp(),
             by_stream: spec.transport == Transport::Stream,
             tracks: spec.tracks.0,
             class: spec.priority as u8,
@@ -123,6 +123,7 @@ impl State {
             marks: spec.marks.then_some(true),
             weight: Some(spec.claim.weight),
             reserve_bps: Some(spec.claim.reserve_bps),
+            as_tracks: (spec.encapsulation == Encapsulation::Tracks).then_some(true),
         }
     }
 

@@ -11,10 +11,10 @@ use super::options::StreamOptions;
 use super::output::Wake;
 use super::share::Sharing;
 use super::source::Source;
-use crate::buffer::{Entry, Seq};
 use crate::feedback::Gathered;
 use crate::schedule::{Branch, Priority, Share, SinkKey, StartPoint, align};
 use crate::send::{Order, Recipients};
+use outflow_ring::{Entry, Seq};
 
 /// The parts of a [`Stream`](super::Stream), which it derefs to: all that reading takes, and nothing that
 /// changes it. A driver that carries out an order needs no more.

@@ -7,6 +7,7 @@ mod marks;
 mod save;
 mod services;
 mod share;
+mod tracks;
 
 use core::time::Duration;
 
@@ -17,10 +18,10 @@ use outflow_packet::gmc::Mark;
 use outflow_rtp::{PlainHeader, RtpHeader};
 
 use super::*;
-use crate::buffer::WhenFull;
 use crate::feedback::{Feedback, KEY_FRAME_EVERY, Reception};
 use crate::schedule::{Encapsulation, Place, SinkKey, SinkSpec, Transport};
 use crate::send::Report;
+use outflow_ring::WhenFull;
 
 const PAYLOAD_TYPE: u8 = 96;
 

@@ -7,8 +7,8 @@ use super::intake::Intake;
 use super::options::StreamOptions;
 use super::source::SourceCounters;
 use super::state::State;
-use crate::buffer::Ring;
 use crate::schedule::{Counters, Sink, SinkKey, SinkSpec};
+use outflow_ring::Ring;
 
 impl State {
     /// Its options.

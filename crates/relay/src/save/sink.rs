@@ -105,6 +105,9 @@ pub struct SavedSink {
     /// What it reserves there.
     #[n(29)]
     pub reserve_bps: Option<u64>,
+    /// Of a transport stream, a picture and a sound go by RTP as tracks of their own.
+    #[n(30)]
+    pub as_tracks: Option<bool>,
 }
 
 /// A level of a transport stream, as another process has made it up to now.
@@ -177,7 +180,11 @@ impl SavedSink {
             branch,
             view,
             level: level(self.level)?,
-            encapsulation: if self.by_rtp { Encapsulation::Rtp } else { Encapsulation::Ts },
+            encapsulation: match (self.by_rtp, self.as_tracks) {
+                (true, Some(true)) => Encapsulation::Tracks,
+                (true, _) => Encapsulation::Rtp,
+                (false, _) => Encapsulation::Ts,
+            },
             marks: self.marks.unwrap_or(false),
             transport: if self.by_stream { Transport::Stream } else { Transport::Datagram },
             tracks: TrackMask(self.tracks),

@@ -17,9 +17,9 @@ use super::spec::Priority;
 use super::splice::Splice;
 use super::start_point::StartPoint;
 use super::stride::{max_layer_from, mend, stride};
-use crate::buffer::{Entry, Ring, Seq, Verdict};
 use crate::limits::{LOOKED_AT_A_SINK, LOOKED_AT_MAX};
 use crate::send::{Order, Recipients};
+use outflow_ring::{Entry, Ring, Seq, Verdict};
 
 /// A ring and its readers.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl Branch {
             self.refuse(now, sinks, &packet.tag, reason);
             return;
         }
-        self.put(now, sinks, packet, rtp_header, preamble);
+        self.put(sinks, packet, rtp_header, preamble);
         if let Some(until) = self.ring.overflow() {
             let may_take = verdict == Verdict::MakeRoom;
             self.give_up(now, sinks, if may_take { until } else { until.min(self.owed_from()) });
@@ -151,7 +151,6 @@ impl Branch {
     /// The same without a question to the policy, and nothing is let go.
     pub(crate) fn put(
         &mut self,
-        now: Time,
         sinks: &mut Sinks,
         packet: Packet,
         rtp_header: [u8; 12],
@@ -159,7 +158,7 @@ impl Branch {
     ) {
         self.look_at_layers(sinks, &packet.tag);
         let is_main = packet.tag.track == self.ring.main_track();
-        self.rates.add(now, if is_main { packet.tag.layer } else { 0 }, packet.bytes.len());
+        self.rates.add(packet.arrived, if is_main { packet.tag.layer } else { 0 }, packet.bytes.len());
         let passed = &mut self.passed[usize::from(packet.tag.track) % TRACKS_MAX];
         passed.packets += 1;
         passed.bytes += packet.bytes.len() as u64;

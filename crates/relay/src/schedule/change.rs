@@ -7,7 +7,7 @@ use super::branch::Branch;
 use super::cohort::Class;
 use super::ids::SinkKey;
 use super::sink::{Place, Sinks};
-use crate::buffer::Seq;
+use outflow_ring::Seq;
 
 impl Branch {
     /// How many levels there are: as many as the main track has layers. 0 before that is known.

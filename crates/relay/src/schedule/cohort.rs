@@ -8,7 +8,7 @@ use super::ids::{LinkId, SinkKey};
 use super::pace::Pace;
 use super::share::Share;
 use super::spec::{Encapsulation, Priority, SinkSpec, Timing, Transport};
-use crate::buffer::{Ring, Seq};
+use outflow_ring::{Ring, Seq};
 
 /// What the members of a cohort have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

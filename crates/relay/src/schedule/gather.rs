@@ -10,9 +10,9 @@ use super::room::Room;
 use super::share::Share;
 use super::sink::{Place, Sink, Sinks};
 use super::spec::Priority;
-use crate::buffer::{Entry, Ring, Seq};
 use crate::limits::{GATHER_BYTES_MAX, ORDER_PACKETS_MAX};
 use crate::send::{Order, Recipients};
+use outflow_ring::{Entry, Ring, Seq};
 
 impl Branch {
     /// The next order to members of a cohort of this class.

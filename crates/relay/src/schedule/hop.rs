@@ -6,8 +6,8 @@ use super::share::Share;
 use super::sink::{Place, Sinks};
 use super::spec::Transport;
 use super::splice::Splice;
-use crate::buffer::Seq;
 use crate::send::{Order, Recipients};
+use outflow_ring::Seq;
 
 impl Branch {
     /// A sink is to stop at a position that it has not reached, or has just: see [`Branch::stopped`].

@@ -6,8 +6,8 @@ use super::branch::Branch;
 use super::ids::SinkKey;
 use super::sink::{Place, Sink, Sinks};
 use super::splice::Splice;
-use crate::buffer::Seq;
 use crate::save::SavedSplice;
+use outflow_ring::Seq;
 
 impl Branch {
     /// A sink takes the place that it had: `behind` packets are owed to it. Those that are not here it has lost.

@@ -7,8 +7,8 @@ use super::counters::Counters;
 use super::pace::{Pace, catch_up_bps};
 use super::spec::{SinkSpec, Transport};
 use super::splice::{Entered, Splice};
-use crate::buffer::Seq;
 use crate::requests::Asked;
+use outflow_ring::Seq;
 
 /// All sinks of a stream.
 pub type Sinks = slab::Slab<Sink>;

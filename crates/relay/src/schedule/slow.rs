@@ -10,7 +10,7 @@ use super::branch::Branch;
 use super::ids::SinkKey;
 use super::sink::{Place, Sink, Sinks};
 use super::stride::Stride;
-use crate::buffer::Seq;
+use outflow_ring::Seq;
 
 impl Branch {
     /// Everything a sink should have had and did not get, its cohort's share included.

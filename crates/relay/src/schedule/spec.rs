@@ -12,8 +12,18 @@ use super::ids::{BranchId, LinkId};
 pub enum Encapsulation {
     /// Transport stream packets and nothing around them.
     Ts,
-    /// RTP packets.
+    /// RTP packets; a transport stream goes as one track.
     Rtp,
+    /// RTP packets for a receiver that shows pictures in the order in which they come, as browsers do: it gets the best
+    /// level that has them in that order. Of a transport stream, a picture and a sound go as tracks of their own.
+    Tracks,
+}
+
+impl Encapsulation {
+    /// Whether they are RTP packets.
+    pub const fn is_rtp(self) -> bool {
+        matches!(self, Encapsulation::Rtp | Encapsulation::Tracks)
+    }
 }
 
 /// How a receiver is reached.

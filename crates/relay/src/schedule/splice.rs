@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::buffer::Seq;
+use outflow_ring::Seq;
 
 /// What a sink alone is sent between two branches: datagrams, with the RTP headers that they have where they
 /// go by RTP.

@@ -6,8 +6,8 @@ use outflow_packet::{DropReason, MaxLayer, TrackMask};
 
 use super::counters::Counters;
 use super::sink::Sink;
-use crate::buffer::{Entry, Ring, Seq};
 use crate::limits::{LOOKED_AT_MAX, ORDER_PACKETS_MAX};
+use outflow_ring::{Entry, Ring, Seq};
 
 /// What becomes of some packets.
 #[derive(Debug, Clone, Copy, Default)]

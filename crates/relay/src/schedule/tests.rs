@@ -5,9 +5,10 @@ use outflow_media::{Kind, Needs, Tag, Time};
 use outflow_packet::{DropReason, Packet};
 
 use super::*;
-use crate::buffer::{Ring, Seq, WhenFull};
-use crate::limits::{CATCH_UP_BURST_BYTES, LOOKED_AT_MAX, RING_BYTES_MIN};
+use crate::limits::{CATCH_UP_BURST_BYTES, LOOKED_AT_MAX};
 use crate::send::{Order, Recipients};
+use outflow_ring::limits::RING_BYTES_MIN;
+use outflow_ring::{Ring, Seq, WhenFull};
 
 mod gather;
 

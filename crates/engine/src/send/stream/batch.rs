@@ -7,7 +7,7 @@
 use std::io;
 
 use outflow_relay::SinkKey;
-use outflow_relay::buffer::Seq;
+use outflow_ring::Seq;
 use outflow_uring::limits::BATCH;
 use outflow_uring::{Answers, NotSent, Parcel, Uring};
 

@@ -8,7 +8,7 @@ use crate::control::SinkEnd;
 use crate::control::distribution::Distribution;
 use crate::control::levels::{Levels, TsLevels};
 use crate::limits::BRANCH_LINGER;
-use crate::schedule::{Branch, Encapsulation, Sink, SinkKey};
+use crate::schedule::{Branch, Sink, SinkKey};
 
 impl Distribution {
     /// Makes all branches again, for another format.
@@ -124,7 +124,7 @@ impl Distribution {
 
     /// A branch ends, and what is derived from it. Sinks that cannot be served on end, too; the others
     /// are placed again.
-    fn end_branch(&mut self, now: Time, index: usize, end: SinkEnd) {
+    pub(super) fn end_branch(&mut self, now: Time, index: usize, end: SinkEnd) {
         let derived = self.branches.derived_from(index);
         let keys = self
             .sinks
@@ -137,7 +137,7 @@ impl Distribution {
         derived.into_iter().rev().for_each(|at| self.remove_branch(now, at));
         self.remove_branch(now, index);
         for key in keys {
-            let is_rtp = self.sinks[key.0].spec.encapsulation == Encapsulation::Rtp;
+            let is_rtp = self.sinks[key.0].spec.encapsulation.is_rtp();
             if end == SinkEnd::BranchRemoved || is_rtp {
                 self.end_sink(now, key, end);
             } else {

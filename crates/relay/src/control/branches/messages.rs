@@ -85,6 +85,7 @@ impl Distribution {
         }
         if let Message::Break = message {
             self.levels_at(index).restart(self);
+            self.branches.slot_mut(index).into_iter().for_each(|slot| slot.showing.restart());
         }
         if let Some(slot) = self.branches.slot_mut(index).filter(|_| index != ORIGINAL) {
             slot.senders.told(message, slot.format.as_ref(), ntp_at_zero);
@@ -104,7 +105,7 @@ impl Distribution {
             Made::Derived { base, what: What::View(_), .. }
             | Made::Marked { base, .. }
             | Made::Level { base, .. } => Some(base),
-            Made::Derived { what: What::Ts, .. } => None,
+            Made::Derived { what: What::Ts | What::Tracks(_), .. } => None,
         };
         let sender = slot.senders.get(track);
         if let Some(Sender { clock, ssrc }) = sender.filter(|sender| sender.ssrc != 0) {

@@ -1,7 +1,7 @@
 //! Which branch a sink reads, and how it comes there and goes.
 
 use outflow_graph::{
-    CoreOnly, ElementPlan, Graph, Input, Message, Plan, SavedElement, Settings, Unfit, View,
+    CoreOnly, ElementPlan, Graph, Input, Message, Plan, SavedElement, Settings, Tracks, Unfit, View,
 };
 use outflow_media::{Format, Time, Track};
 use outflow_packet::Parsed;
@@ -10,12 +10,12 @@ use outflow_packet::gmc::Marks;
 use super::services::Services;
 use super::slot::{Made, Slot, What};
 use super::table::{ORIGINAL, held};
-use crate::buffer::Ring;
 use crate::control::distribution::Distribution;
 use crate::control::levels::Levels;
 use crate::control::{State, Stream, StreamOptions};
 use crate::limits::VIEWS_MAX;
 use crate::schedule::{Branch, BranchId, Encapsulation, Place, Sink, SinkKey, SinkSpec, Transport};
+use outflow_ring::Ring;
 
 impl State {
     /// What a sink of this kind would get.
@@ -26,10 +26,14 @@ impl State {
         let Some(format) = self.views(spec.branch, spec.view)? else { return Ok(None) };
         match (spec.encapsulation, &format) {
             (Encapsulation::Ts, Format::Rtp(_)) => chain(What::Ts, &format).map(|(_, format)| Some(format)),
-            (Encapsulation::Rtp, Format::Images) => {
+            (Encapsulation::Tracks, Format::Ts) => {
+                let tracks = self.out.tracks_of(spec.branch)?;
+                chain(What::Tracks(tracks), &format).map(|(_, format)| Some(format))
+            }
+            (Encapsulation::Rtp | Encapsulation::Tracks, Format::Images) => {
                 Err(Unfit::new("images have no RTP form", "send them to a udp:// address"))
             }
-            (Encapsulation::Rtp, Format::Data) => {
+            (Encapsulation::Rtp | Encapsulation::Tracks, Format::Data) => {
                 Err(Unfit::new("opaque datagrams have no RTP form", "send them to a udp:// address"))
             }
             (_, Format::Data) if spec.transport == Transport::Stream => {
@@ -133,6 +137,9 @@ impl Distribution {
         let slot = self.origin.is_some().then(|| self.slot_for(now, &spec)).flatten();
         match slot {
             Some(slot) => {
+                let by_order = self.bound_by_order(&self.sinks[key.0], slot);
+                let level = &mut self.sinks[key.0].spec.level;
+                *level = by_order.max(*level);
                 let Some(slot) = self.branches.slot_mut(slot) else { return };
                 slot.idle_since = None;
                 slot.branch.join(&mut self.sinks, key);
@@ -230,6 +237,18 @@ impl Distribution {
         held(ring, ring.join_point().unwrap_or_else(|| ring.head()))
     }
 
+    /// Which streams of a branch that is a transport stream go as tracks of their own.
+    fn tracks_of(&self, branch: Option<BranchId>) -> Result<Tracks, Unfit> {
+        let is_it = |slot: &Slot| match (&slot.made, branch) {
+            (Made::Declared(known), Some(wanted)) => *known == wanted,
+            (Made::Original, None) => true,
+            _ => false,
+        };
+        // Of a declared branch that no sink reads nothing is known; services mostly leave streams as they are.
+        let index = self.branches.find(is_it).unwrap_or(ORIGINAL);
+        self.branches.get(index).map_or_else(|| Tracks::said_by(&[]), |branch| tracks_in(branch.ring()))
+    }
+
     /// An empty ring, joined at key frames of `main_track`.
     pub(in crate::control) fn ring(&self, main_track: u8) -> Ring {
         let StreamOptions { ring_bytes, when_full, seed, .. } = self.options;
@@ -249,6 +268,10 @@ pub(in crate::control) fn whole_for(out: &mut Distribution, now: Time, spec: &Si
     };
     match (spec.encapsulation, out.branch_format(base)?) {
         (Encapsulation::Ts, Format::Rtp(_)) => out.derived(now, base, What::Ts),
+        (Encapsulation::Tracks, Format::Ts) => {
+            let tracks = tracks_in(out.branches.get(base)?.ring()).ok()?;
+            out.derived(now, base, What::Tracks(tracks))
+        }
         // Levels of renditions are none of their layers.
         (Encapsulation::Rtp, Format::Rtp(_)) if spec.marks && out.renditions.is_none() => {
             marked(out, now, base)
@@ -341,10 +364,18 @@ fn left_out<'a>(slot: &'a Slot, services: &'a Services) -> &'a [String] {
     }
 }
 
+/// Which streams of a transport stream go as tracks, by the tables of the newest key frame that the ring has.
+fn tracks_in(ring: &Ring) -> Result<Tracks, Unfit> {
+    let from = ring.join_point().unwrap_or_else(|| ring.first());
+    let preamble = ring.range(from, ring.head()).find_map(|(_, entry)| entry.preamble.as_deref());
+    Tracks::said_by(preamble.unwrap_or_default())
+}
+
 /// The chain that makes something else of a branch, and what comes out of it.
 fn chain(what: What, format: &Format) -> Result<(Graph, Format), Unfit> {
     let (kind, settings) = match what {
         What::Ts => ("to-ts", Settings::default()),
+        What::Tracks(tracks) => ("to-rtp", tracks.into()),
         What::View(view) => ("view", view.into()),
     };
     let element = ElementPlan { kind: kind.to_owned(), settings, ..ElementPlan::default() };
@@ -356,6 +387,7 @@ fn chain(what: What, format: &Format) -> Result<(Graph, Format), Unfit> {
     graph.bind(format);
     let help = match what {
         What::Ts => "play it as RTP, or send it to an rtp:// address",
+        What::Tracks(_) => "play it as a transport stream",
         What::View(_) => "only images have views: leave it out",
     };
     let format = graph.exit_format(0).cloned().map_err(|unfit| Unfit::new(&unfit.what, help))?;

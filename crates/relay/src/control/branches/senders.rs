@@ -1,7 +1,8 @@
 //! The senders of a branch: of each track, the SSRC and the clock.
 
 use outflow_graph::{Message, TrackTime};
-use outflow_media::{Format, Track};
+use outflow_media::{Format, Time, Track};
+use outflow_packet::limits::TRACKS_MAX;
 use outflow_packet::{Anchor, Parsed, ReportClock};
 
 /// The sender of a track of a branch, and its clock.
@@ -36,6 +37,19 @@ impl Senders {
         // It has a clock of its own only where none was told: that of a transport stream.
         if sender.clock.anchor().is_none() {
             sender.clock.packet(packet.arrived, u32::from_be_bytes([t0, t1, t2, t3]), 0);
+        }
+    }
+
+    /// Takes what makes the tracks knows of their clocks, if it does: a moment, and the timestamp of a track then.
+    pub(super) fn agree(
+        &mut self,
+        clock: impl Fn(u8) -> Option<(Time, u32)>,
+        format: Option<&Format>,
+        ntp_at_zero: u64,
+    ) {
+        for track in 0..format.map_or(0, Format::tracks).min(TRACKS_MAX) as u8 {
+            let Some((at, rtp)) = clock(track) else { continue };
+            self.sender(track, format, ntp_at_zero).clock.agree(at, rtp);
         }
     }
 

@@ -1,11 +1,11 @@
 //! A branch of a stream in its place: what makes it, and what it carries.
 
-use outflow_graph::{GoesOn, Graph, View};
+use outflow_graph::{GoesOn, Graph, Tracks, View};
 use outflow_media::{Format, Time};
 use outflow_packet::gmc::Marks;
 
 use super::senders::Senders;
-use crate::control::levels::{TsLevelBranch, TsLevels};
+use crate::control::levels::{Showing, TsLevelBranch, TsLevels};
 use crate::schedule::{Branch, BranchId};
 
 /// A branch in its place. Its index in the stream is that of its orders.
@@ -17,6 +17,8 @@ pub(in crate::control) struct Slot {
     pub(in crate::control) made: Made,
     /// Where its frames begin, and what its levels are, if it is a whole transport stream.
     pub(in crate::control) levels: Option<Box<TsLevels>>,
+    /// In which order its pictures are shown.
+    pub(in crate::control) showing: Showing,
     /// What its packets say of each track, where they are not the stream's own.
     pub(super) senders: Senders,
     /// How it is numbered, where another process has made it up to now and this one begins it afresh.
@@ -47,6 +49,8 @@ pub(in crate::control) enum Made {
 pub(in crate::control) enum What {
     /// A transport stream.
     Ts,
+    /// Streams of a transport stream, as RTP.
+    Tracks(Tracks),
     /// What some of them want to see.
     View(View),
 }
@@ -63,7 +67,8 @@ impl Slot {
 
     pub(super) fn new(branch: Branch, made: Made, format: Option<Format>) -> Self {
         let levels = format.as_ref().and_then(TsLevels::of);
-        Slot { branch, format, made, levels, senders: Senders::default(), goes_on: None, idle_since: None }
+        let (senders, showing) = (Senders::default(), Showing::default());
+        Slot { branch, format, made, levels, showing, senders, goes_on: None, idle_since: None }
     }
 
     /// A level of another branch, which no sink reads yet.

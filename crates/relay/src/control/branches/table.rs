@@ -4,9 +4,9 @@ use outflow_graph::{Graph, View};
 use outflow_packet::{Drops, Parsed};
 
 use super::slot::{Made, Slot, What};
-use crate::buffer::{Entry, Ring, Seq};
 use crate::limits::VIEWS_MAX;
 use crate::schedule::Branch;
+use outflow_ring::{Entry, Ring, Seq};
 
 /// The stream as it came in.
 pub(in crate::control) const ORIGINAL: usize = 0;

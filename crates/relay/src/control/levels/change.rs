@@ -18,9 +18,9 @@ use outflow_ts::{DATAGRAM_BYTES, PACKET_BYTES};
 
 use super::frames::{Mark, Start};
 use super::ts::TsBranches;
-use crate::buffer::Seq;
 use crate::control::distribution::Distribution;
 use crate::schedule::{Encapsulation, Place, SinkKey, Splice};
+use outflow_ring::Seq;
 
 /// From where to where a sink goes.
 #[derive(Debug, Clone, Copy)]
@@ -151,7 +151,7 @@ impl TsBranches {
         let sequence = outflow_rtp::sequence(&entered.rtp_header).wrapping_add((at - entered.at) as u16);
         let next = outflow_rtp::sequence(&left.rtp_header).wrapping_sub(sink.sequence_offset);
         let sequence_offset = match sink.spec.encapsulation {
-            Encapsulation::Rtp => sequence.wrapping_sub(next.wrapping_add(datagrams)),
+            Encapsulation::Rtp | Encapsulation::Tracks => sequence.wrapping_sub(next.wrapping_add(datagrams)),
             Encapsulation::Ts => 0,
         };
         let datagram = |index: u16| {

@@ -77,6 +77,7 @@ impl Distribution {
     /// The level that a sink gets.
     pub(in crate::control) fn bounded(&self, sink: &Sink) -> Level {
         let name = sink.spec.branch.and_then(|branch| self.services.name(branch));
-        sink.wanted_level.max(self.audience.bounds().of(name))
+        let by_order = sink.branch.map_or(Level::BEST, |index| self.bound_by_order(sink, index));
+        sink.wanted_level.max(self.audience.bounds().of(name)).max(by_order)
     }
 }

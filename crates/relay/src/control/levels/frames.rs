@@ -9,9 +9,9 @@ use outflow_media::{Content, Format, Tag, Time};
 use outflow_packet::{Level, MaxLayer, Parsed, Rates};
 use outflow_ts::{Found, FrameTag, PACKET_BYTES, TsFrames, TsReader};
 
-use crate::buffer::{Ring, Seq};
 use crate::save::SavedTsLevel;
 use crate::schedule::SinkKey;
+use outflow_ring::{Ring, Seq};
 
 /// Where a frame begins in a branch.
 #[derive(Debug, Clone, Copy)]

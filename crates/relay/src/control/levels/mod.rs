@@ -10,6 +10,7 @@ mod choice;
 mod coming;
 mod frames;
 mod layers;
+mod showing;
 #[cfg(test)]
 mod tests;
 mod ts;
@@ -21,6 +22,7 @@ use outflow_packet::{Level, Parsed};
 pub use bounds::LevelBounds;
 pub(in crate::control) use coming::Coming;
 pub(in crate::control) use frames::{TsLevelBranch, TsLevels};
+pub(in crate::control) use showing::Showing;
 pub(in crate::control) use ts::TsBranches;
 pub(in crate::control) use way::Levels;
 
@@ -28,8 +30,8 @@ use self::layers::Layers;
 use super::branches::ORIGINAL;
 use super::distribution::Distribution;
 use super::renditions::Simulcast;
-use crate::buffer::Seq;
 use crate::schedule::SinkKey;
+use outflow_ring::Seq;
 
 /// The levels of a branch, of whichever kind.
 #[derive(Debug, Clone, Copy)]

@@ -15,11 +15,11 @@ use outflow_packet::{Level, MaxLayer, Parsed};
 use super::coming::Coming;
 use super::frames::{TsLevelBranch, TsLevels};
 use super::way::Levels;
-use crate::buffer::Seq;
 use crate::control::branches::{Made, ORIGINAL, Slot};
 use crate::control::distribution::Distribution;
 use crate::save::SavedTsLevel;
 use crate::schedule::{Branch, SinkKey};
+use outflow_ring::Seq;
 
 /// The levels of a branch that is a transport stream: branches of their own.
 #[derive(Debug, Clone, Copy)]

@@ -4,10 +4,10 @@ use outflow_media::Time;
 use outflow_packet::{Level, Parsed};
 
 use super::coming::Coming;
-use crate::buffer::Seq;
 use crate::control::branches::ORIGINAL;
 use crate::control::distribution::Distribution;
 use crate::schedule::SinkKey;
+use outflow_ring::Seq;
 
 /// One way to thin a stream. What it knows is with the branches; its methods are given these.
 pub(in crate::control) trait Levels: Copy {

@@ -15,10 +15,10 @@ use outflow_ts::{PACKET_BYTES, TsReader, announce_discontinuity};
 
 use super::simulcast::Simulcast;
 use super::switch::{End, KeyFrame, Leaves, Pushed, Switch, numbers};
-use crate::buffer::Seq;
 use crate::control::branches::{Made, Slot, What};
 use crate::control::distribution::Distribution;
 use crate::schedule::{Encapsulation, Entered, Place, SinkKey, Splice};
+use outflow_ring::Seq;
 
 impl Simulcast {
     /// A sink may want another rendition than it takes.
@@ -220,7 +220,7 @@ impl Simulcast {
         let Some(sink) = out.sinks.get_mut(key.0) else { return };
         let next = leaves.sequence.wrapping_sub(sink.sequence_offset);
         let sequence_offset = match sink.spec.encapsulation {
-            Encapsulation::Rtp => sequence.wrapping_sub(next),
+            Encapsulation::Rtp | Encapsulation::Tracks => sequence.wrapping_sub(next),
             Encapsulation::Ts => 0,
         };
         (sink.needs_preamble, sink.entered) = (true, Some(Entered { at, had: leaves.had }));

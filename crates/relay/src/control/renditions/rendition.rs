@@ -6,10 +6,10 @@ use outflow_packet::{DropReason, Level, Parsed, ReportClock};
 use super::fit::Fit;
 use super::switch::{KeyFrame, Switch};
 use super::timeline::Timeline;
-use crate::buffer::Seq;
 use crate::control::handed::TrackClock;
 use crate::control::origin::Origin;
 use crate::limits::RENDITION_AWAITED;
+use outflow_ring::Seq;
 
 /// The renditions of a stream.
 #[derive(Debug)]

@@ -4,11 +4,11 @@ use outflow_media::Time;
 use outflow_packet::{Level, Parsed};
 
 use super::switch::Pushed;
-use crate::buffer::Seq;
 use crate::control::branches::ORIGINAL;
 use crate::control::distribution::Distribution;
 use crate::control::levels::{Coming, Levels, TsBranches};
 use crate::schedule::SinkKey;
+use outflow_ring::Seq;
 
 /// Levels that are streams of their own: a branch each.
 #[derive(Debug, Clone, Copy)]

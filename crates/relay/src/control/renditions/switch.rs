@@ -7,8 +7,8 @@ use outflow_packet::Packet;
 use outflow_rtp::HEADER;
 
 use super::timeline::Timeline;
-use crate::buffer::{Ring, Seq};
 use crate::schedule::SinkKey;
+use outflow_ring::{Ring, Seq};
 
 /// Key frames at which receivers may come that are kept in mind, of all renditions together.
 const ENTRANCES_MAX: usize = 64;

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::*;
-use crate::buffer::{Ring, WhenFull};
-use crate::limits::RING_BYTES_MIN;
 use crate::send::Recipients;
+use outflow_ring::limits::RING_BYTES_MIN;
+use outflow_ring::{Ring, WhenFull};
 
 use Style::{Chained, Open, Plain};
 

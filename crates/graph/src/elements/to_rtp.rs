@@ -1,0 +1,348 @@
+//! Elementary streams of a transport stream as RTP, a track each.
+
+use outflow_media::{Codec, Format, Time, Track};
+use outflow_packet::{DropReason, Packet, Parser};
+use outflow_ts::{Coding, PesDropped, programme_in};
+use outflow_units::FromTs;
+
+use crate::{
+    Content, Contents, Contract, Control, Element, Form, Gives, Item, Kind, Make, Message, OUT, Opt, Setting,
+    Settings, Signals, Tally, Unfit,
+};
+
+const GIVES: Contents = Contents::of(&[Content::H264, Content::H265, Content::Audio]);
+
+/// The element.
+pub const KIND: Kind = Kind {
+    name: "to-rtp",
+    doc: "Takes a picture and a sound out of a transport stream, as RTP with a track each.",
+    contract: |_| {
+        // The clocks of its tracks are inside of the transport stream.
+        let control = Control { ends: Signals::CLOCK, ..Control::hears(Signals::BREAK) };
+        Contract::new(Contents::of(&[Content::Ts]), Gives::OneOf(GIVES)).with(control)
+    },
+    outputs: OUT,
+    options: &[
+        Opt::new(
+            "video",
+            Form::Word(&["H264", "H265"]),
+            None,
+            "The first stream of this codec; none if left out.",
+        ),
+        Opt::new("audio", Form::Word(&["opus"]), None, "The first stream of this codec; none if left out."),
+    ],
+    make: Make::Core(|settings| match Tracks::of_settings(settings) {
+        Tracks { video: None, audio: None } => {
+            Err(Unfit::new("it is to take nothing out", "give it \"video\", \"audio\", or both"))
+        }
+        tracks => Ok(Box::new(ToRtp { tracks, works: None, out: Vec::new() })),
+    }),
+};
+
+/// Which elementary streams of a programme become tracks: the first of each of these codings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tracks {
+    /// The picture.
+    pub video: Option<Coding>,
+    /// The sound.
+    pub audio: Option<Coding>,
+}
+
+const OPUS: Coding = Coding::Audio("Opus");
+
+/// The words of codecs, and what a programme calls them.
+const CODINGS: [(&str, Coding); 3] = [("H264", Coding::H264), ("H265", Coding::H265), ("opus", OPUS)];
+
+impl Tracks {
+    /// Those of the programme that the tables say with which a receiver begins.
+    ///
+    /// # Errors
+    /// They say none, or one that has nothing that can become a track.
+    pub fn said_by(preamble: &[u8]) -> Result<Self, Unfit> {
+        let not_yet = || Unfit::new("the stream has not said yet what it carries", "try again in a moment");
+        let programme = programme_in(preamble).ok_or_else(not_yet)?;
+        let first = |is_one: fn(Coding) -> bool| {
+            let known = |coding: &Coding| CODINGS.iter().any(|(_, one)| one == coding) && is_one(*coding);
+            programme.streams.iter().map(|stream| stream.coding).find(known)
+        };
+        let tracks = Tracks { video: first(Coding::is_video), audio: first(Coding::is_audio) };
+        if tracks.codings().next().is_none() {
+            let names = programme.codec_names().join(", ");
+            let what = format!("the stream has {names}: none of that goes as RTP by itself");
+            return Err(Unfit::new(what, "play it as a transport stream"));
+        }
+        Ok(tracks)
+    }
+
+    fn of_settings(settings: &Settings) -> Self {
+        let of = |option| {
+            let word = settings.text(option)?;
+            CODINGS.iter().find(|(known, _)| *known == word).map(|(_, coding)| *coding)
+        };
+        Tracks { video: of("video"), audio: of("audio") }
+    }
+
+    fn codings(self) -> impl Iterator<Item = Coding> {
+        self.video.into_iter().chain(self.audio)
+    }
+
+    /// The tracks: payload types from 96 on; parameter sets come in the packets.
+    fn format(self) -> Vec<Track> {
+        let track = |(payload_type, coding): (u8, Coding)| match coding {
+            Coding::H265 => {
+                let codec = Codec::H265 { vps: None, sps: None, pps: None };
+                Track { codec, payload_type, encoding: "H265".to_owned(), ..Track::h264() }
+            }
+            OPUS => Track {
+                codec: Codec::Opus,
+                payload_type,
+                clock_rate: 48_000,
+                channels: 2,
+                encoding: "opus".to_owned(),
+                ..Track::h264()
+            },
+            _ => Track { payload_type, ..Track::h264() },
+        };
+        (96..).zip(self.codings()).map(track).collect()
+    }
+}
+
+impl From<Tracks> for Settings {
+    fn from(tracks: Tracks) -> Self {
+        let options = [("video", tracks.video), ("audio", tracks.audio)];
+        let said = options.into_iter().filter_map(|(option, coding)| {
+            let (word, _) = CODINGS.iter().find(|(_, known)| Some(*known) == coding)?;
+            Some((option, Setting::Text((*word).to_owned())))
+        });
+        said.fold(Settings::default(), |settings, (option, word)| settings.with(option, word))
+    }
+}
+
+#[derive(Debug)]
+struct ToRtp {
+    tracks: Tracks,
+    works: Option<Box<Works>>,
+    out: Vec<Item>,
+}
+
+/// What takes the streams out.
+#[derive(Debug)]
+struct Works {
+    tracks: Vec<Track>,
+    from_ts: FromTs,
+    /// Once the first datagram has shown the stream's SSRC.
+    to_rtp: Option<outflow_units::ToRtp>,
+    parser: Parser,
+    counted: PesDropped,
+}
+
+impl Works {
+    fn new(tracks: Tracks) -> Self {
+        let format = tracks.format();
+        Works {
+            from_ts: FromTs::new(tracks.codings()),
+            to_rtp: None,
+            parser: Parser::new(&Format::Rtp(format.clone())),
+            tracks: format,
+            counted: PesDropped::default(),
+        }
+    }
+
+    /// Takes a datagram, and hands on the packets that are complete by it.
+    fn push(&mut self, item: &Item, out: &mut Vec<Item>) {
+        let Works { tracks, from_ts, to_rtp, parser, .. } = self;
+        let [.., s0, s1, s2, s3] = item.rtp_header;
+        let new = || outflow_units::ToRtp::new(tracks, u32::from_be_bytes([s0, s1, s2, s3]));
+        let to_rtp = to_rtp.get_or_insert_with(new);
+        if let Some(preamble) = &item.preamble {
+            from_ts.begin(preamble);
+        }
+        let arrived = item.packet.arrived;
+        from_ts.push(&item.packet.bytes, arrived, &mut |unit, is_behind_gap| {
+            if is_behind_gap {
+                to_rtp.skip(unit.track);
+            }
+            let track = unit.track as u8;
+            to_rtp.push(&unit, &mut |bytes| {
+                // What is made is well-formed; were it not, it would not be sent.
+                let Ok(tag) = parser.tag(track, &bytes) else { return };
+                out.push(item.made(Packet { bytes, tag, arrived }));
+            });
+        });
+    }
+
+    fn count(&mut self, tally: &mut Tally) {
+        let now = self.from_ts.dropped();
+        let before = core::mem::replace(&mut self.counted, now);
+        tally.drops.add(DropReason::Incomplete, now.incomplete - before.incomplete);
+        tally.drops.add(DropReason::Oversized, now.too_large - before.too_large);
+        tally.drops.add(DropReason::Malformed, now.malformed - before.malformed);
+    }
+}
+
+impl Element for ToRtp {
+    fn bind(&mut self, input: &Format) -> Result<Format, Unfit> {
+        if *input != Format::Ts {
+            self.works = None;
+            return Err(Unfit::new("only a transport stream has streams to take out", "give it one"));
+        }
+        let works = self.works.get_or_insert_with(|| Box::new(Works::new(self.tracks)));
+        Ok(Format::Rtp(works.tracks.clone()))
+    }
+
+    fn work(&mut self, _: Time, batch: &mut Vec<Item>, tally: &mut Tally) {
+        let ToRtp { works: Some(works), out, .. } = self else { return batch.clear() };
+        batch.drain(..).for_each(|item| works.push(&item, out));
+        core::mem::swap(batch, out);
+        works.count(tally);
+    }
+
+    fn message(&mut self, _: Time, message: Message) -> Option<Message> {
+        if let (Some(works), Message::Break) = (&mut self.works, message) {
+            works.from_ts.break_off();
+        }
+        Some(message)
+    }
+
+    fn clock(&self, track: u8) -> Option<(Time, u32)> {
+        let works = self.works.as_ref()?;
+        let (at, ticks) = works.from_ts.clock()?;
+        Some((at, works.to_rtp.as_ref()?.timestamp(usize::from(track), ticks)?))
+    }
+
+    fn state(&mut self) -> Option<Box<dyn core::any::Any + Send>> {
+        Some(self.works.take()?)
+    }
+
+    fn resume(&mut self, state: Box<dyn core::any::Any + Send>) {
+        if let Ok(works) = state.downcast::<Works>()
+            && self.works.as_ref().is_none_or(|mine| mine.tracks == works.tracks)
+        {
+            self.works = Some(works);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use outflow_media::{AccessUnit, Tag};
+    use outflow_packet::receive::RtpWrap;
+    use outflow_units::ToTs;
+
+    use super::*;
+    use crate::elements::testing::{Run, settings, word};
+
+    /// A transport stream of H.264 and Opus, a picture and two packets of sound each 40 ms.
+    fn stream(pictures: i64) -> Vec<Item> {
+        let tracks = Tracks { video: Some(Coding::H264), audio: Some(OPUS) }.format();
+        let (mut to, mut wrap) = (ToTs::new(&tracks).expect("both fit"), RtpWrap::new(77));
+        let mut items = Vec::new();
+        for number in 0..pictures {
+            let slice: &[u8] =
+                if number % 5 == 0 { &[0x67, 66, 0, 30, 0, 0, 1, 0x65, 0x88] } else { &[0x41, 0x9a] };
+            let picture = [&[0, 0, 1][..], slice, &[7; 2_000]].concat();
+            let unit = |track, at: i64, key, data: Vec<u8>| {
+                let (pts, data) = (90_000 + at, data.into());
+                AccessUnit { track, pts, dts: pts, key, data }
+            };
+            let units = [
+                unit(0, 3_600 * number, number % 5 == 0, picture),
+                unit(1, 3_600 * number, true, vec![0x78; 60]),
+                unit(1, 3_600 * number + 1_800, true, vec![0x78; 60]),
+            ];
+            let arrived = Time::from_millis(40 * number.unsigned_abs());
+            for unit in units {
+                to.push(&unit, &mut |bytes| {
+                    let mut item = Item::empty();
+                    item.packet = Packet { bytes, tag: Tag::default(), arrived };
+                    item.rtp_header = wrap.next(arrived);
+                    items.push(item);
+                });
+            }
+        }
+        items
+    }
+
+    fn run() -> Run {
+        let tracks = Tracks { video: Some(Coding::H264), audio: Some(OPUS) };
+        Run::new(&KIND, &tracks.into(), &Format::Ts)
+    }
+
+    #[test]
+    fn tracks_have_packets_that_say_what_they_are() {
+        let mut run = run();
+        let Format::Rtp(tracks) = run.format.clone() else { panic!("{:?}", run.format) };
+        let said: Vec<_> = tracks.iter().map(|track| (track.encoding.as_str(), track.payload_type)).collect();
+        assert_eq!(said, [("H264", 96), ("opus", 97)]);
+        let out = run.give(stream(10));
+        let of = |track: u8| out.iter().filter(move |item| item.packet.tag.track == track);
+        assert_eq!(of(1).count(), 20);
+        let keys: BTreeSet<_> =
+            of(0).filter(|item| item.packet.tag.key).map(|item| item.packet.tag.frame).collect();
+        assert_eq!(keys.len(), 2);
+        assert_eq!(of(0).filter(|item| item.packet.tag.last).count(), 10);
+        let ssrc = |item: &Item| item.header().map(|header| header[11]);
+        assert_eq!((of(0).next().and_then(ssrc), of(1).next().and_then(ssrc)), (Some(77), Some(78)));
+        assert_eq!(run.tally.drops.total(), 0, "{:?}", run.tally);
+    }
+
+    #[test]
+    fn its_tracks_have_one_clock_from_the_first_packet_on() {
+        let mut run = run();
+        assert_eq!(run.element.clock(0), None);
+        let out = run.give(stream(2));
+        for track in [0, 1] {
+            let first = out.iter().find(|item| item.packet.tag.track == track).expect("it is there");
+            let timestamp =
+                first.header().map(|header| u32::from_be_bytes([header[4], header[5], header[6], header[7]]));
+            let (at, rtp) = run.element.clock(track).expect("it has begun");
+            assert_eq!((at, Some(rtp)), (Time::ZERO, timestamp), "track {track}");
+        }
+        assert_eq!(run.element.clock(2), None);
+    }
+
+    #[test]
+    fn one_that_begins_within_takes_the_tables_from_what_a_receiver_needs_first() {
+        let mut items = stream(6);
+        let tables = items[0].packet.bytes.slice(..2 * 188);
+        assert_eq!(
+            Tracks::said_by(&tables).ok().map(Settings::from),
+            Some(settings([("video", word("H264")), ("audio", word("opus")),]))
+        );
+        let mut late = items.split_off(1);
+        late.retain(|item| programme_in(&item.packet.bytes).is_none());
+        assert_eq!(run().give(late.clone()).len(), 0);
+        late[0].preamble = Some(tables);
+        assert!(run().give(late).len() > 4);
+    }
+
+    #[test]
+    fn what_follows_a_break_is_behind_a_gap_and_what_is_missing_is_counted() {
+        let mut run = run();
+        let items = stream(3);
+        let numbers = |out: &[Item]| {
+            let video = out.iter().filter(|item| item.packet.tag.track == 0).cloned().collect::<Vec<_>>();
+            crate::elements::testing::numbers(&video)
+        };
+        let before = numbers(&run.give(items.clone()));
+        run.element.message(Time::ZERO, Message::Break);
+        let after = numbers(&run.give(items.clone()));
+        assert_eq!(after[0], before[before.len() - 1].wrapping_add(2));
+        let mut gap = items;
+        gap.remove(1);
+        run.element.message(Time::ZERO, Message::Break);
+        run.give(gap);
+        assert_eq!(run.dropped(DropReason::Incomplete), 1);
+    }
+
+    #[test]
+    fn what_has_no_such_streams_is_refused() {
+        let refused = Run::refusal(&KIND, &Settings::default(), &Format::Ts);
+        assert!(refused.contains("\"video\""), "{refused}");
+        let tracks = settings([("video", word("H265"))]);
+        let refused = Run::refusal(&KIND, &tracks, &Format::Images);
+        assert!(refused.contains("transport stream"), "{refused}");
+    }
+}

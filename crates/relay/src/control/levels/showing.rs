@@ -1,0 +1,114 @@
+//! In which order pictures are shown, for receivers that show them as they come: they get no more than the layers that
+//! come in that order.
+
+use outflow_media::{Kind, Tag};
+use outflow_packet::Level;
+
+use super::Kind as LevelKind;
+use super::way::Levels;
+use crate::control::distribution::Distribution;
+use crate::schedule::{Encapsulation, Sink, SinkKey};
+
+/// The layer of the pictures that others refer to, where codecs do not name their layers: without it nothing moves.
+const REFERENCES: u8 = 1;
+
+/// What the timestamps of a branch's pictures have shown.
+#[derive(Debug, Default)]
+pub(in crate::control) struct Showing {
+    newest: Option<u32>,
+    /// The lowest layer with pictures that are shown before some that came sooner.
+    lowest: Option<u8>,
+}
+
+impl Showing {
+    /// A packet of the main track came, with this timestamp. Returns whether a lower layer is known for its order now.
+    pub(in crate::control) fn packet(&mut self, tag: &Tag, timestamp: u32, clock_rate: u32) -> bool {
+        // The layer of a picture is not known by what stands before its first slice.
+        if tag.kind == Kind::Header {
+            return false;
+        }
+        let step = self.newest.map_or(0, |newest| timestamp.wrapping_sub(newest).cast_signed());
+        // Further back, time has leapt.
+        let is_before = step < 0 && step.unsigned_abs() < 2 * clock_rate;
+        if !is_before {
+            self.newest = Some(timestamp);
+        }
+        let is_lower = is_before && self.lowest.is_none_or(|lowest| tag.layer < lowest);
+        if is_lower {
+            self.lowest = Some(tag.layer);
+        }
+        is_lower
+    }
+
+    /// The source begins again.
+    pub(in crate::control) fn restart(&mut self) {
+        *self = Showing::default();
+    }
+
+    /// The best level whose pictures come in the order in which they are shown, of this number of layers; or at least
+    /// leave out all that can be left out, where pictures that others refer to do not.
+    fn level(&self, layers: u8) -> Level {
+        let highest = self.lowest.map(|lowest| lowest.saturating_sub(1).max(REFERENCES));
+        highest.and_then(|highest| Level::new(layers.saturating_sub(highest))).unwrap_or_default()
+    }
+}
+
+impl Distribution {
+    /// The bound of a sink in a branch by how it shows pictures.
+    pub(in crate::control) fn bound_by_order(&self, sink: &Sink, index: usize) -> Level {
+        let levels = self.levels_at(index);
+        match (sink.spec.encapsulation, levels, self.branches.slot(index)) {
+            (Encapsulation::Tracks, LevelKind::Layers(_), Some(slot)) => {
+                slot.showing.level(levels.count(self))
+            }
+            _ => Level::BEST,
+        }
+    }
+
+    /// More is known of the order in a branch: its sinks get what is right by that.
+    pub(in crate::control) fn order_shown(&mut self, index: usize) {
+        let is_in_it = |(key, sink): (usize, &Sink)| {
+            (sink.branch == Some(index) && self.bounded(sink) != sink.spec.level).then_some(SinkKey(key))
+        };
+        let keys: Vec<_> = self.sinks.iter().filter_map(is_in_it).collect();
+        keys.into_iter().for_each(|key| self.take_level(key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(pictures: &[(u32, u8)]) -> Showing {
+        let mut showing = Showing::default();
+        for (timestamp, layer) in pictures {
+            let tag = Tag { kind: Kind::Predicted, layer: *layer, ..Tag::default() };
+            showing.packet(&tag, *timestamp, 90_000);
+        }
+        showing
+    }
+
+    #[test]
+    fn the_layers_that_come_in_order_are_left() {
+        let in_order = [(0, 0), (3_600, 1), (7_200, 2), (10_800, 1)];
+        assert_eq!(after(&in_order).level(3), Level::BEST);
+        let reordered = [(u32::MAX - 99, 0), (10_800, 1), (3_600, 2), (7_200, 2)];
+        assert_eq!(after(&reordered).level(3).number(), 2);
+        let pyramid = [(0, 0), (14_400, 1), (7_200, 1), (3_600, 2), (10_800, 2)];
+        assert_eq!(after(&pyramid).level(3).number(), 2, "what others refer to stays");
+        let sub_layers = [(0, 0), (14_400, 1), (7_200, 2), (3_600, 3), (10_800, 3)];
+        assert_eq!(after(&sub_layers).level(4).number(), 3);
+        assert_eq!(after(&sub_layers).level(1), Level::BEST, "there is nothing to choose");
+    }
+
+    #[test]
+    fn time_that_leaps_and_packets_that_do_not_say_their_layer_show_nothing() {
+        assert_eq!(after(&[(1_000_000, 1), (10, 1), (3_610, 2)]).level(3), Level::BEST);
+        let mut showing = after(&[(7_200, 1)]);
+        let header = Tag { kind: Kind::Header, ..Tag::default() };
+        assert!(!showing.packet(&header, 3_600, 90_000));
+        assert!(showing.packet(&Tag { kind: Kind::Bidirectional, layer: 2, ..header }, 3_600, 90_000));
+        showing.restart();
+        assert_eq!(showing.level(3), Level::BEST);
+    }
+}
