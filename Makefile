@@ -62,7 +62,7 @@ labs:
 	@scripts/setup test
 	@for lab in $(LABS); do echo "== labs/$$lab/run --quick" >&2; labs/$$lab/run --quick --json || exit 1; done
 
-# Make assets/demo.ts again.
+# Make assets/live.ts and assets/demo.ts again.
 clip:
 	@scripts/setup test
 	@scripts/make-demo-clip

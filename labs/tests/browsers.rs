@@ -19,14 +19,23 @@ fn configuration() -> String {
     format!("{}webrtc = \"0.0.0.0:{WEBRTC_PORT}\"\n{streams}", listen())
 }
 
-/// A test picture with a key frame a second and no B pictures, and a tone, by RTSP.
-fn publishes(paths: &Paths, coding: &str) -> Result<Running> {
+/// A test picture with a key frame a second and no B pictures, and a tone, by RTSP or as a transport stream.
+fn publishes(paths: &Paths, coding: &str, by: By) -> Result<Running> {
+    let to = match by {
+        By::Rtsp => format!("-f rtsp -rtsp_transport tcp -pkt_size 1200 rtsp://{RELAY_IN}:{RTSP_PORT}/live"),
+        By::Ts => format!("-f mpegts -method PUT http://{RELAY_IN}:{HTTP_PORT}/live.ts"),
+    };
     let line = format!(
         "-re -f lavfi -i testsrc2=size=320x240:rate=25 -f lavfi -i sine=frequency=440:sample_rate=48000 \
-         -pix_fmt yuv420p -g 25 {coding} -c:a libopus -ac 2 -b:a 64k \
-         -f rtsp -rtsp_transport tcp -pkt_size 1200 rtsp://{RELAY_IN}:{RTSP_PORT}/live"
+         -pix_fmt yuv420p -g 25 {coding} -c:a libopus -ac 2 -b:a 64k {to}"
     );
     ffmpeg(&line).within(&paths.source).start()
+}
+
+#[derive(Debug, Clone, Copy)]
+enum By {
+    Rtsp,
+    Ts,
 }
 
 const H264: &str = "-c:v libx264 -preset ultrafast -tune zerolatency -profile:v baseline";
@@ -60,15 +69,15 @@ fn plays(seen: &Value, pictures: u64) -> bool {
 fn a_browser_plays_a_stream_by_the_page() -> Result<()> {
     let Some(paths) = scene("browser", &["ffmpeg", CHROMIUM])? else { return Ok(()) };
     let mut relay = Relay::start(&paths.relay, &configuration())?;
-    let codings = [H264, "-c:v libvpx -deadline realtime -cpu-used 8 -b:v 500k"];
-    for coding in codings {
-        let sender = publishes(&paths, coding)?;
+    let vp8 = "-c:v libvpx -deadline realtime -cpu-used 8 -b:v 500k";
+    for (coding, by) in [(H264, By::Rtsp), (vp8, By::Rtsp), (H264, By::Ts)] {
+        let sender = publishes(&paths, coding, by)?;
         relay.wait_up("live")?;
         let mut browser = Browser::start(&paths.players)?;
         browser.open(&page())?;
         let seen = browser.wait_for("pictures and sound", SEEN, |seen| plays(seen, 50))?;
         let bright = seen["bright"].as_f64().unwrap_or(0.0);
-        ensure!((40.0..220.0).contains(&bright) && seen["state"] == "playing", "{coding}: {seen}");
+        ensure!((40.0..220.0).contains(&bright) && seen["state"] == "playing", "{coding} {by:?}: {seen}");
         let state = relay.wait_receivers("live", 1)?;
         ensure!(state["receivers"][0]["kind"] == "webrtc", "{state:#}");
         // It says that it leaves.
@@ -128,7 +137,7 @@ fn a_browser_comes_back_when_the_stream_does() -> Result<()> {
     browser.open(&page())?;
     let state = "document.body?.dataset.state";
     browser.wait_for("it waits for a publisher", state, |state| state == "waiting")?;
-    let sender = publishes(&paths, H264)?;
+    let sender = publishes(&paths, H264, By::Rtsp)?;
     browser.wait_for("it plays", SEEN, |seen| plays(seen, 25))?;
     let pictures =
         |browser: &mut Browser| Ok::<_, anyhow::Error>(browser.evaluate(SEEN)?["pictures"].as_u64());
@@ -136,7 +145,7 @@ fn a_browser_comes_back_when_the_stream_does() -> Result<()> {
     std::thread::sleep(Duration::from_secs(1));
     let before = pictures(&mut browser)?;
     // The publisher that follows is the same stream to its viewers.
-    let _sender = publishes(&paths, H264)?;
+    let _sender = publishes(&paths, H264, By::Rtsp)?;
     browser
         .wait_for("it plays on", SEEN, |seen| seen["pictures"].as_u64() > before.map(|count| count + 25))?;
     relay.wait_receivers("live", 1)?;
@@ -145,7 +154,7 @@ fn a_browser_comes_back_when_the_stream_does() -> Result<()> {
     browser.wait_for("it has lost the relay", state, |state| state == "waiting")?;
     relay.restart()?;
     relay.wait_receivers("live", 0)?;
-    let _again = publishes(&paths, H264)?;
+    let _again = publishes(&paths, H264, By::Rtsp)?;
     browser.wait_for("it plays again", state, |state| state == "playing")?;
     Ok(())
 }

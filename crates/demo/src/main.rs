@@ -23,5 +23,10 @@ fn main() -> ExitCode {
 }
 
 fn fronts() -> Vec<Arc<dyn Front>> {
-    vec![outflow_front_demo::front(), outflow_front_rtsp::front(), outflow_front_http_ts::front()]
+    vec![
+        outflow_front_demo::front(),
+        outflow_front_rtsp::front(),
+        outflow_front_http_ts::front(),
+        outflow_front_webrtc::front(),
+    ]
 }

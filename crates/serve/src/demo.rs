@@ -18,7 +18,7 @@ use crate::starter;
 /// "live". The addresses to open are printed.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  outflow demo\n  outflow demo --http 127.0.0.1:9090 --rtsp 127.0.0.1:9554"
+    after_help = "Examples:\n  outflow demo\n  outflow demo --http 127.0.0.1:9090 --webrtc 127.0.0.1:9189"
 )]
 pub struct Demo {
     /// Address for HTTP: streams, status page, API, metrics
@@ -27,6 +27,9 @@ pub struct Demo {
     /// Address for RTSP
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:8554")]
     rtsp: SocketAddr,
+    /// Address for browsers: a UDP port
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:8189")]
+    webrtc: SocketAddr,
     /// Go on with what another relay did, which is at the other end of standard input
     #[arg(long, hide = true)]
     take_over: bool,
@@ -49,6 +52,7 @@ impl Demo {
         };
         config.listen.set("http", Some(self.http));
         config.listen.set("rtsp", Some(self.rtsp));
+        config.listen.set("webrtc", Some(self.webrtc));
         // What happens is seen in the status line; the log tells only what is wrong.
         config.log = Log { level: LogLevel::Error, ..Log::default() };
         // Where it goes on with another, that has said it.
@@ -61,7 +65,8 @@ impl Demo {
     fn welcome(&self) -> String {
         let (http, rtsp) = (reachable(self.http), reachable(self.rtsp));
         format!(
-            "Outflow is relaying its built-in clip. Open it in a player:\n\
+            "Outflow is relaying its built-in clip. Open it in a browser, or in a player:\n\
+             \n  Browser             http://{http}/play/demo\
              \n  MPEG-TS over HTTP   ffplay http://{http}/demo.ts\
              \n                      vlc http://{http}/demo.ts\
              \n  RTSP                ffplay rtsp://{rtsp}/demo\
@@ -97,9 +102,11 @@ mod tests {
         let demo = Demo {
             http: "0.0.0.0:1234".parse().expect("address"),
             rtsp: "[::]:99".parse().expect("address"),
+            webrtc: "[::]:98".parse().expect("address"),
             take_over: false,
         };
         let welcome = demo.welcome();
+        assert!(welcome.contains("http://127.0.0.1:1234/play/demo"), "{welcome}");
         assert!(welcome.contains("http://127.0.0.1:1234/demo.ts"), "{welcome}");
         assert!(welcome.contains("rtsp://127.0.0.1:99/demo"), "{welcome}");
         assert_eq!(reachable("[::1]:99".parse().expect("address")).to_string(), "[::1]:99");

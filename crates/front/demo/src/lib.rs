@@ -19,7 +19,7 @@ use outflow_ts::TsLoop;
 use tokio::time::{Duration, Instant, sleep_until};
 
 /// The clip: H.264 and AAC, of the project's own making (`scripts/make-demo-clip`).
-static CLIP: &[u8] = include_bytes!("../../../../assets/demo.ts");
+static CLIP: &[u8] = include_bytes!("../../../../assets/live.ts");
 
 /// How far ahead of its time a packet may go, so that packets go in small bunches as an encoder's do.
 const EARLY: Duration = Duration::from_millis(2);

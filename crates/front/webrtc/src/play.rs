@@ -97,7 +97,8 @@ async fn play(
     let said = (peer, &headers, query.as_deref());
     let asked = Asked::read(&control, said, (Right::Play, "play", &name), &body).await?;
     let Asked { site, request, grant, offer, fingerprints } = asked;
-    let described = control.describe(&request.stream, request.selection.clone()).await?;
+    let selection = request.selection.clone();
+    let described = control.describe_as(&request.stream, selection, Encapsulation::Tracks).await?;
     let tracks = tracks(described, &request.stream)?;
     let agreed = agree(&offer, &tracks, &request.stream)?;
 
@@ -106,7 +107,7 @@ async fn play(
     let chosen: Vec<Chosen<'_>> = agreed.iter().filter_map(|(_, chosen)| *chosen).collect();
     let mask = chosen.iter().fold(TrackMask::NONE, |mask, one| mask.with(TrackMask::only(one.track)));
     let receiver = Receiver::new(NAME, request.peer, request.selection.clone());
-    let delivery = Delivery::Peer(Encapsulation::Rtp, OVERHEAD, mask);
+    let delivery = Delivery::Peer(Encapsulation::Tracks, OVERHEAD, mask);
     let playing = control.play(&grant, receiver, delivery).await?;
     let level = session::open(&control, &playing)?;
     let names = offered::names(&offer)?;
@@ -187,7 +188,8 @@ fn tracks(described: Described, stream: &str) -> Result<Vec<Track>, HttpError> {
     match described.format {
         Format::Rtp(tracks) => Ok(tracks),
         Format::Ts | Format::Images | Format::Data => {
-            let what = format!("stream '{stream}' is no RTP, which browsers need: publish it as RTP");
+            let what =
+                format!("stream '{stream}' has neither picture nor sound that browsers take: they take RTP");
             Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, what))
         }
     }
