@@ -74,8 +74,8 @@ fn what_is_filled_up_is_complete_before_the_next_begins() {
 fn packets(payloads: &[(&[u8], bool)]) -> Vec<Vec<u8>> {
     let first = stream(&[unit(0, 0, 10)], 1 << 20).concat();
     let mut packets = vec![first];
-    let last = packets[0].chunks(PACKET_BYTES).filter_map(|p| Packet::new_checked(p).ok());
-    let mut last = last.filter(|packet| packet.pid() == 0x100).next_back().expect("video").continuity();
+    let mut parsed = packets[0].chunks(PACKET_BYTES).filter_map(|p| Packet::new_checked(p).ok());
+    let mut last = parsed.rfind(|packet| packet.pid() == 0x100).expect("video").continuity();
     for (payload, unit_start) in payloads {
         last = (last + 1) & 0x0f;
         let header = Header { pid: 0x100, unit_start: *unit_start, continuity: last, ..Header::default() };
