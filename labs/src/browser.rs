@@ -38,6 +38,9 @@ const FLAGS: [&str; 13] = [
     "--allow-loopback-in-peer-connection",
 ];
 
+/// A camera, which shows a moving shape, and a microphone, which beeps, that all pages may use.
+const CAMERA: [&str; 2] = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"];
+
 /// A browser with one page.
 #[derive(Debug)]
 pub struct Browser {
@@ -56,12 +59,26 @@ impl Browser {
     /// # Errors
     /// It cannot be started.
     pub fn start(namespace: &Namespace) -> Result<Self> {
+        Self::start_as(namespace, &[])
+    }
+
+    /// Starts one there that has a camera and a microphone. Pages from this origin may use them as if they came by
+    /// HTTPS; no others may.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start_with_camera(namespace: &Namespace, trusted: &str) -> Result<Self> {
+        let trusted = format!("--unsafely-treat-insecure-origin-as-secure={trusted}");
+        Self::start_as(namespace, &[CAMERA[0], CAMERA[1], &trusted])
+    }
+
+    fn start_as(namespace: &Namespace, more: &[&str]) -> Result<Self> {
         let profile = tempfile::tempdir()?;
         // It reads its descriptor 3, and writes to 4.
         let pipes = "exec 3<&0 4>&1 </dev/null 1>&2; exec \"$0\" \"$@\"";
         let data = format!("--user-data-dir={}", profile.path().display());
-        let program =
-            Program::new("sh").args(["-c", pipes, CHROMIUM]).args(FLAGS).args([data, "about:blank".into()]);
+        let program = Program::new("sh").args(["-c", pipes, CHROMIUM]).args(FLAGS).args(more.iter().copied());
+        let program = program.args([data, "about:blank".into()]);
         let (process, input, output) = program.within(namespace).start_piped()?;
         let answers = listen(output);
         Ok(Browser { input, answers, asked: 0, session: None, process, _profile: profile })

@@ -1,4 +1,4 @@
-//! Chromium plays streams of a relay.
+//! Chromium plays streams of a relay, and publishes some.
 
 use std::time::Duration;
 
@@ -40,8 +40,12 @@ enum By {
 
 const H264: &str = "-c:v libx264 -preset ultrafast -tune zerolatency -profile:v baseline";
 
+fn origin() -> String {
+    format!("http://{RELAY_OUT}:{HTTP_PORT}")
+}
+
 fn page() -> String {
-    format!("http://{RELAY_OUT}:{HTTP_PORT}/play/live")
+    format!("{}/play/live", origin())
 }
 
 /// Pictures that were decoded, whether sound comes, and how bright the picture is on average.
@@ -126,6 +130,104 @@ fn a_browser_publishes_and_another_one_plays_that() -> Result<()> {
     ensure!(seen["bright"].as_f64() > Some(20.0), "{seen}");
     publisher.evaluate("pc.close()")?;
     relay.wait_stream("live", "down", |state| state["source"]["up"] == false)?;
+    relay.healthy()
+}
+
+/// What the page that publishes shows.
+const SHOWN: &str = "({
+    state: document.body?.dataset.state,
+    says: document.querySelector('#state')?.textContent,
+    figures: Object.fromEntries([...document.querySelectorAll('#figures div')].map((it) => [
+        it.querySelector('dt').textContent, it.querySelector('dd').textContent,
+    ])),
+})";
+
+/// A browser with a camera at the page that publishes this stream, with the smallest picture.
+fn at_publishing_page(paths: &Paths, stream: &str) -> Result<Browser> {
+    let mut browser = Browser::start_with_camera(&paths.players, &origin())?;
+    browser.open(&format!("{}/publish/{stream}", origin()))?;
+    browser.wait_for("the page is ready", SHOWN, |shown| shown["state"] == "off")?;
+    browser.evaluate("document.querySelector('#size').value = '640x360'")?;
+    Ok(browser)
+}
+
+/// What publishing takes.
+const TOKEN: &str = "[access]\npublish = [\"secret\"]\n";
+
+/// Publishes, and ends that.
+const PRESSES: &str = "document.querySelector('#go').click()";
+
+fn is(state: &str) -> impl Fn(&Value) -> bool {
+    move |shown| shown["state"] == state
+}
+
+#[test]
+fn a_browser_publishes_its_camera_by_the_page_until_its_user_ends_that() -> Result<()> {
+    let Some(paths) = scene("browser publishes by the page", &[CHROMIUM])? else { return Ok(()) };
+    let mut relay = Relay::start(&paths.relay, &configuration())?;
+    let mut publisher = at_publishing_page(&paths, "live")?;
+    publisher.evaluate(PRESSES)?;
+    relay.wait_up("live")?;
+    let mut viewer = Browser::start(&paths.players)?;
+    viewer.open(&page())?;
+    let plays = |seen: &Value| {
+        seen["pictures"].as_u64() >= Some(50) && seen["sound"] == true && seen["width"].as_u64() > Some(0)
+    };
+    let seen = viewer.wait_for("pictures and sound", SEEN, plays)?;
+    ensure!(seen["bright"].as_f64() > Some(20.0), "{seen}");
+    let shown = publisher.wait_for("it shows how it goes", SHOWN, |shown| {
+        let is_counted = |key: &str| shown["figures"][key].as_str().is_some_and(|text| !"–0".contains(text));
+        shown["state"] == "publishing" && is_counted("Pictures a second") && is_counted("Round trip")
+    })?;
+    // Everything that plays takes this one (the page says why).
+    ensure!(shown["figures"]["Picture"].as_str().is_some_and(|text| text.ends_with("H264")), "{shown}");
+    let pictures = seen["pictures"].as_u64();
+    // The camera is opened again; the viewer stays.
+    publisher.evaluate("document.querySelector('#from-camera').dispatchEvent(new Event('change'))")?;
+    viewer.wait_for("more pictures", SEEN, |seen| seen["pictures"].as_u64() > pictures.map(|n| n + 50))?;
+    publisher.evaluate(PRESSES)?;
+    relay.wait_stream("live", "down", |state| state["source"]["up"] == false)?;
+    publisher.wait_for("it is over", SHOWN, is("ended"))?;
+    let closed = publisher.evaluate("document.querySelector('video').srcObject === null")?;
+    ensure!(closed == true, "the camera is open");
+    relay.healthy()
+}
+
+#[test]
+fn the_page_that_publishes_comes_back_with_the_relay_and_ends_when_it_is_left() -> Result<()> {
+    let Some(paths) = scene("browser publishes again", &[CHROMIUM])? else { return Ok(()) };
+    let mut relay = Relay::start(&paths.relay, &format!("{}{TOKEN}", configuration()))?;
+    let mut publisher = at_publishing_page(&paths, "live?token=secret")?;
+    publisher.evaluate(PRESSES)?;
+    relay.wait_up("live")?;
+    relay.process().signal(nix::sys::signal::Signal::SIGKILL)?;
+    relay.process().wait(PATIENCE)?;
+    publisher.wait_for("it has lost the relay", SHOWN, is("waiting"))?;
+    relay.restart()?;
+    relay.wait_up("live")?;
+    publisher.wait_for("it publishes again", SHOWN, is("publishing"))?;
+    publisher.evaluate("location = 'about:blank'")?;
+    relay.wait_stream("live", "down", |state| state["source"]["up"] == false)?;
+    relay.healthy()
+}
+
+#[test]
+fn the_page_that_publishes_says_why_it_cannot() -> Result<()> {
+    let Some(paths) = scene("browser cannot publish", &[CHROMIUM])? else { return Ok(()) };
+    let configuration = format!("{}[streams.clip]\nsource = \"demo://\"\n{TOKEN}", configuration());
+    let mut relay = Relay::start(&paths.relay, &configuration)?;
+    for (stream, says) in [("live", "401"), ("none?token=secret", "404"), ("clip?token=secret", "409")] {
+        let mut browser = at_publishing_page(&paths, stream)?;
+        browser.evaluate(PRESSES)?;
+        let shown = browser.wait_for("a refusal", SHOWN, is("refused"))?;
+        ensure!(shown["says"].as_str().is_some_and(|text| text.contains(says)), "{stream}: {shown}");
+    }
+    // One that does not come by HTTPS, as browsers see it.
+    let mut browser = Browser::start(&paths.players)?;
+    browser.open(&format!("{}/publish/live", origin()))?;
+    let shown = browser.wait_for("what to do", SHOWN, is("impossible"))?;
+    let here = format!("http://localhost:{HTTP_PORT}/publish/live");
+    ensure!(shown["says"].as_str().is_some_and(|text| text.contains(&here)), "{shown}");
     relay.healthy()
 }
 

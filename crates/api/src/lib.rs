@@ -35,7 +35,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub use error::{ErrorBody, HttpError};
 pub use extract::{Body, Peer, Raw};
-pub use pages::{Measure, Page, Pages};
+pub use pages::{Measure, Page, Pages, StreamPage};
 pub use state::Http;
 pub use status::asset;
 

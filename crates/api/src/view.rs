@@ -12,6 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::limits::RECEIVERS_SHOWN;
+use crate::{Pages, StreamPage};
 
 /// The whole relay.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -44,6 +45,8 @@ pub(super) struct Overview {
     ports: Ports,
     /// How the addresses of streams there are made.
     addresses: Vec<AddressView>,
+    /// Pages that there are of each stream, at this server.
+    pages: Vec<StreamPage>,
     /// All streams by name, each with its receivers that fare worst.
     streams: Vec<StreamView>,
     /// All links, by name.
@@ -106,6 +109,7 @@ impl Overview {
             recoveries: recovered(control),
             ports: Ports::new(&config.listen),
             addresses: config.listen.listeners().filter_map(AddressView::new).collect(),
+            pages: control.shared::<Pages>().of_streams(),
             streams: state.streams.iter().map(|stream| StreamView::new(stream, RECEIVERS_SHOWN)).collect(),
             links: state.links.clone(),
         }

@@ -83,13 +83,15 @@ const draw = (line, values, peak) => {
 
 const path = (name) => name.split("/").map(encodeURIComponent).join("/");
 
-// The addresses of a stream at all listeners, and how to publish there while it waits for a publisher.
-const addresses = (stream, listeners) => {
+// The pages of a stream, its addresses at all listeners, and how to publish there while it waits for a publisher.
+const addresses = (stream, { addresses: listeners, pages }) => {
   const url = ({ scheme, port, usual_port, suffix }) =>
     `${scheme}://${host}${port === usual_port ? "" : `:${port}`}/${path(stream.name)}${suffix}`;
   const waits = stream.source.url === "push" && !stream.source.up;
   const commands = listeners.filter((listener) => waits && listener.publish);
+  const open = pages.filter(({ publishes }) => waits || !publishes);
   return [
+    ...open.map((page) => [page.label, `${location.origin}${page.path}${path(stream.name)}`, true]),
     ...listeners.map((listener) => [listener.label, url(listener)]),
     ...commands.map((listener) => ["publish", listener.publish.replace("URL", () => url(listener))]),
   ];
@@ -109,10 +111,12 @@ const copy = async (button, text) => {
   setTimeout(() => (button.textContent = "copy"), 1500);
 };
 
-const newAddress = ([kind, address]) => {
+const newAddress = ([kind, address, isPage]) => {
   const button = make("button", { type: "button", textContent: "copy" });
   button.addEventListener("click", () => copy(button, address));
-  return make("li", {}, make("span", { textContent: kind }), make("code", { textContent: address }), button);
+  const shown = make("code", { textContent: address });
+  const link = isPage ? make("a", { href: address, target: "_blank", rel: "noopener" }, shown) : shown;
+  return make("li", {}, make("span", { textContent: kind }), link, button);
 };
 
 const remove = async (button, receiver) => {
@@ -172,7 +176,7 @@ const newCard = () => {
   return Object.assign(section, { rates: { in: [], out: [] } });
 };
 
-const showStream = (card, stream, listeners) => {
+const showStream = (card, stream, relay) => {
   const { source } = stream;
   setText($("h2", card), stream.name);
   const state = $(".state", card);
@@ -203,7 +207,7 @@ const showStream = (card, stream, listeners) => {
     ...reasons(stream.out_drops).map((text) => `receivers: ${text}`),
   ];
   keep($(".drops", card), drops, (text) => text, (text) => make("span", { className: "pill bad", textContent: text }), () => {});
-  keep($(".addresses", card), addresses(stream, listeners), ([, address]) => address, newAddress, () => {});
+  keep($(".addresses", card), addresses(stream, relay), ([, address]) => address, newAddress, () => {});
   $(".receivers", card).hidden = stream.receivers.length === 0;
   const hidden = stream.receiver_count - stream.receivers.length;
   $("h3", card).replaceChildren("Receivers ", make("small", { textContent: hidden > 0 ? `those that fare worst; ${count(hidden)} more` : "" }));
@@ -241,7 +245,7 @@ const show = (relay) => {
     ["connections", count(relay.connections.open)],
     ["up", span(relay.uptime_ms)],
   ]);
-  keep($("#streams"), relay.streams, (stream) => stream.name, newCard, (card, stream) => showStream(card, stream, relay.addresses));
+  keep($("#streams"), relay.streams, (stream) => stream.name, newCard, (card, stream) => showStream(card, stream, relay));
   keep($("#links"), relay.links, (link) => link.name, newLink, showLink);
   $("#none").hidden = relay.streams.length > 0;
 };

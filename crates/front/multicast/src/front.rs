@@ -35,7 +35,8 @@ impl Front for Groups {
     fn attach(&self, control: &Control) {
         Attached::set(control, self.handle.clone());
         let measure = Some(metrics::measure as outflow_api::Measure);
-        control.shared::<Pages>().add(Page { guarded: pages::guarded(), open: pages::open(), measure });
+        let (guarded, open) = (pages::guarded(), pages::open());
+        control.shared::<Pages>().add(Page { guarded, open, measure, ..Page::default() });
     }
 
     fn start(&self, control: Control) -> Started {

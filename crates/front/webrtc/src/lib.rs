@@ -52,7 +52,9 @@ impl Front for Browsers {
     }
 
     fn attach(&self, control: &Control) {
-        control.shared::<Pages>().add(Page { open: play::open(), ..Page::default() });
+        let is_on = control.config().listen.at(NAME).is_some();
+        let of_streams = if is_on { &page::PAGES[..] } else { &[] };
+        control.shared::<Pages>().add(Page { open: play::open(), of_streams, ..Page::default() });
     }
 
     fn listen(&self, control: Control) -> Started {

@@ -27,9 +27,9 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::cross_origin;
 use crate::negotiate::{Chosen, choose, codecs};
 use crate::offered::{self, Asked, FRAGMENT, answered, is_of};
-use crate::page::{assets, page};
+use crate::page::{assets, plays, publishes};
 use crate::port::News;
-use crate::publish::publish;
+use crate::publish::{by_bearer, publish};
 use crate::sessions::{Place, Sessions};
 use crate::settings::NAME;
 use crate::site::Site;
@@ -42,13 +42,14 @@ use crate::viewer::{OVERHEAD, Viewer};
 )]
 struct Description;
 
-/// What viewers and publishers ask for, and the page that plays. They need no right to control.
+/// What viewers and publishers ask for, and the pages that play and publish. They need no right to control.
 pub(crate) fn open() -> OpenApiRouter<Http> {
+    // A page of another site must not publish. It may lead to the page that does.
+    let publish = post(publish).route_layer(from_fn(by_bearer)).route_layer(from_fn(own_pages_only));
     // Names have slashes, which paths of the document have not.
     OpenApiRouter::with_openapi(<Description as utoipa::OpenApi>::openapi())
-        .route("/play/{*stream}", get(page).post(play).options(cross_origin::first))
-        // A page of another site must not publish.
-        .route("/publish/{*stream}", post(publish).route_layer(from_fn(own_pages_only)))
+        .route("/play/{*stream}", get(plays).post(play).options(cross_origin::first))
+        .route("/publish/{*stream}", publish.get(publishes))
         .route("/api/v1/webrtc/{session}", patch(change).delete(end).options(cross_origin::first))
         .layer(DefaultBodyLimit::max(SDP_BYTES_MAX))
         .layer(from_fn(cross_origin::any))

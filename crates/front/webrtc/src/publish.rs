@@ -4,8 +4,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::extract::{Path, RawQuery, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
 use axum::response::Response;
 use outflow_api::{ErrorBody, HttpError, Peer, Raw};
 use outflow_control::{Control, Heard, PublishOptions, Publisher};
@@ -87,6 +88,16 @@ pub(crate) async fn publish(
     let publication = Publication { control, site, publisher, ingest, place, id, own: None };
     tokio::spawn(publication.run(parcels, wake));
     Ok(answer)
+}
+
+/// Says that a token is shown as a bearer token (RFC 6750, section 3; RFC 9725, section 4.7). For Basic, which other
+/// clients are told, a browser would ask its user for a password before the page hears of it.
+pub(crate) async fn by_bearer(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if let Some(challenge) = response.headers_mut().get_mut(header::WWW_AUTHENTICATE) {
+        *challenge = HeaderValue::from_static("Bearer realm=\"outflow\"");
+    }
+    response
 }
 
 /// What a publisher is called at the port, beside viewers: they are numbered together, and that high none comes.

@@ -81,9 +81,17 @@ impl Scene {
     }
 
     async fn ask(&self, method: Method, uri: &str, kind: &str, body: &str) -> Answer {
+        self.ask_from("same-origin", (method, uri), kind, body).await
+    }
+
+    async fn ask_from(&self, site: &str, (method, uri): (Method, &str), kind: &str, body: &str) -> Answer {
         let request = Request::builder().method(method).uri(uri).header("host", "localhost");
+        let request = request.header("sec-fetch-site", site);
         let request = request.header("content-type", kind).body(Body::from(body.to_owned()));
-        let peer = Peer { address: SocketAddr::from(([127, 0, 0, 1], 9)), user: None };
+        let peer = Peer {
+            address: SocketAddr::from(([127, 0, 0, 1], 9)),
+            user: Some(outflow_door::local::own_user()),
+        };
         let router = self.router.clone().layer(Extension(peer));
         let response = router.oneshot(request.expect("a request")).await.expect("routers do not fail");
         let (status, headers) = (response.status(), response.headers().clone());
@@ -325,10 +333,34 @@ async fn what_cannot_be_is_refused_with_what_to_do() {
         (status(&before), before.header("access-control-allow-headers").contains("Authorization")),
         (204, true)
     );
-    let page = scene.ask(Method::GET, "/play/live/cam", "", "").await;
-    assert!(status(&page) == 200 && page.body.contains("/assets/play.js"));
-    for asset in ["/assets/play.js", "/assets/play.css"] {
-        assert_eq!(status(&scene.ask(Method::GET, asset, "", "").await), 200, "{asset}");
+    scene.relay.shut_down();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_are_there_for_all_and_none_frames_the_one_that_publishes() {
+    let scene = Scene::new().await;
+    let get = |uri: &'static str| {
+        let scene = &scene;
+        async move { scene.ask_from("cross-site", (Method::GET, uri), "", "").await }
+    };
+    for (page, is_framed) in [("/play/live/cam", true), ("/publish/live/cam", false)] {
+        let answer = get(page).await;
+        assert_eq!(answer.status, StatusCode::OK, "{page}");
+        let policy = answer.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'"), "{page}: {policy}");
+        assert_eq!(policy.contains("frame-ancestors 'none'"), !is_framed, "{page}: {policy}");
+        let assets = answer.body.split('"').filter(|text| text.starts_with("/assets/"));
+        for asset in assets.filter(|path| *path != "/assets/icon.svg") {
+            let found = scene.ask(Method::GET, asset, "", "").await;
+            assert_eq!(found.status, StatusCode::OK, "{asset}");
+        }
     }
+    let (_, offer) = identity();
+    let offer = offer.replace("recvonly", "sendonly");
+    let publish = (Method::POST, "/publish/live/cam");
+    let other = scene.ask_from("cross-site", publish, "application/sdp", &offer).await;
+    assert_eq!(other.status, StatusCode::FORBIDDEN, "{}", other.body);
+    let relay: String = scene.ask(Method::GET, "/api/v1/relay", "", "").await.body;
+    assert!(relay.contains("\"/play/\"") && relay.contains("\"/publish/\""), "{relay}");
     scene.relay.shut_down();
 }
