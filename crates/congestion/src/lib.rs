@@ -1,7 +1,9 @@
 //! Congestion control for live media: how much may be in flight, and when the next packet may go.
 //!
 //! A [`Controller`] is told what is sent, acknowledged, lost and marked, and answers a rate for the encoder,
-//! a window, when the next packet may go, and how much can still be sent in time.
+//! a window, when the next packet may go, and how much can still be sent in time. An [`Estimator`] is told by a
+//! [`Ledger`] what became of packets to a browser, and answers a rate alone, as browsers find it; all that follows here
+//! is about the controller.
 //!
 //! # How it decides
 //!
@@ -81,7 +83,9 @@ mod control;
 mod cubic;
 mod delay;
 mod episode;
+mod gcc;
 mod handover;
+mod ledger;
 pub mod limits;
 mod loss;
 mod pacer;
@@ -97,7 +101,9 @@ use self::cubic::Cubic;
 use self::delay::Delay;
 pub use self::delay::Known;
 use self::episode::{Competition, Episode};
+pub use self::gcc::{Bounds, Estimator};
 pub use self::handover::Handover;
+pub use self::ledger::{Ledger, Outcome};
 use self::loss::Losses;
 use self::pacer::Pacer;
 pub use self::types::{Acked, Change, Ecn, Lost, Options, Reason, State};

@@ -23,3 +23,18 @@ pub const DATAGRAM_BYTES_MOST: u64 = 65_535;
 /// Changes of the congestion window that are kept until they are read. When one more comes, the oldest is
 /// dropped and counted.
 pub const CHANGES_MAX: usize = 64;
+
+/// Packets that a ledger remembers of a receiver at first, and at most: two and 32 KiB. Where more are on the way than
+/// that, the oldest are forgotten: nothing becomes of them.
+pub const LEDGER_PACKETS: usize = 256;
+/// See [`LEDGER_PACKETS`].
+pub const LEDGER_PACKETS_MAX: usize = 4096;
+
+/// A packet that was sent so long ago, and that nothing was said of, makes room for a new one.
+pub const LEDGER_KEPT: Duration = Duration::from_secs(1);
+
+/// Longest that a probe may last, at both ends. What takes longer is no probe.
+pub const PROBE_MAX: Duration = Duration::from_secs(1);
+
+const _: () = assert!(LEDGER_PACKETS.is_power_of_two() && LEDGER_PACKETS_MAX.is_power_of_two());
+const _: () = assert!(LEDGER_PACKETS <= LEDGER_PACKETS_MAX && LEDGER_PACKETS_MAX < 1 << 16);

@@ -46,6 +46,7 @@ mod scenario;
 mod sdp;
 mod srtp;
 mod stream;
+mod transport_cc;
 #[cfg(feature = "whole")]
 mod tree;
 mod ts;
@@ -60,6 +61,8 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("rtp", rtp::rtp),
     ("rtcp", rtp::rtcp),
+    ("transport_cc", transport_cc::transport_cc),
+    ("estimate", transport_cc::estimate),
     #[cfg(feature = "whole")]
     ("capture", capture::capture),
     ("codecs", codecs::codecs),

@@ -1,5 +1,6 @@
 //! RTP packets (RFC 3550 section 5): reading, changing in place, writing.
 
+mod arrivals;
 pub mod dependency;
 mod extensions;
 pub mod fmtp;
@@ -11,6 +12,7 @@ pub mod rtcp;
 pub mod save;
 pub mod sdp;
 
+pub use arrivals::Arrivals;
 pub use extensions::{Extension, Extensions};
 pub use reception::{Placement, Reception};
 

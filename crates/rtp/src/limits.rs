@@ -38,6 +38,19 @@ pub const AAC_FRAMES_MAX: usize = 64;
 /// Packets that one message may ask for; what else it asks for is passed over.
 pub const NACKS_MAX: usize = 256;
 
+/// Packets that one message about a transport tells of; of more, runs of lost ones are passed over at the beginning.
+/// What it says of others it has a bit for, at least.
+pub const TRANSPORT_STATUSES_MAX: u16 = 4096;
+
+/// Bytes of what a message about a transport says, so that it fits into a datagram with what is around it; it goes on
+/// in another one.
+pub const TRANSPORT_FEEDBACK_BYTES_MAX: usize = 1000;
+
+/// Packets of a transport of which the arrival is kept until it is told, and in case earlier ones still come. The
+/// oldest are forgotten then, and when half as many are untold, they are told at once. Numbers that leap further
+/// belong to one that began again.
+pub const ARRIVALS_MAX: usize = 2048;
+
 /// Characters of a name or password of an offer (RFC 8839, section 5.4); one with more is refused.
 pub const OFFER_CREDENTIAL_MAX: usize = 256;
 

@@ -6,6 +6,7 @@ mod key_frame;
 mod level;
 mod lost;
 mod rename;
+pub mod transport_cc;
 
 use core::time::Duration;
 

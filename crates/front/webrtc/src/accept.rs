@@ -5,7 +5,7 @@ use outflow_rtp::fmtp;
 use outflow_rtp::sdp::{Accepted, AcceptedPayload, Direction, Offer, OfferedMedia, OfferedPayload};
 
 use crate::ingest::Receiving;
-use crate::offered::{NACK, Section, feedback, is_usable, offers};
+use crate::offered::{NACK, Section, TRANSPORT, TRANSPORT_NUMBER, feedback, is_usable, offers};
 
 /// A section of an offer that becomes a track.
 #[derive(Debug, Clone, Copy)]
@@ -56,16 +56,26 @@ impl Taken<'_> {
 
     pub(crate) fn receiving(&self) -> Receiving {
         let OfferedPayload { number, repair, clock_rate, .. } = *self.payload;
-        Receiving { payload_type: number, repair, repeats: offers(self.payload, NACK), clock_rate }
+        let (repeats, transport) = (offers(self.payload, NACK), self.transport());
+        Receiving { payload_type: number, repair, repeats, transport, clock_rate }
+    }
+
+    /// The header extension in which its packets have a number of the whole transport, if it is told which of them came.
+    fn transport(&self) -> Option<u8> {
+        let is_it = |one: &&ExtensionMap| one.kind.uri() == TRANSPORT_NUMBER;
+        let offered = self.media.extensions.iter().find(is_it).map(|one| one.id);
+        offered.filter(|_| offers(self.payload, TRANSPORT))
     }
 }
 
 impl Section for Taken<'_> {
     fn accepted<'a>(&'a self, fmtp: &'a str) -> Accepted<'a> {
         let OfferedPayload { number, repair, ref encoding, clock_rate, channels, .. } = *self.payload;
-        let feedback = feedback(self.payload);
+        let transport = self.transport();
+        let feedback = feedback(self.payload).into_iter().chain(transport.map(|_| TRANSPORT)).collect();
         let payload = AcceptedPayload { number, repair, encoding, clock_rate, channels, fmtp, feedback };
-        let extensions = self.media.extensions.iter().filter(|one| is_of_use(one));
+        let is_taken = |one: &&ExtensionMap| is_of_use(one) || Some(one.id) == transport;
+        let extensions = self.media.extensions.iter().filter(is_taken);
         Accepted {
             direction: Direction::Receive,
             payloads: vec![payload],
@@ -103,6 +113,7 @@ mod tests {
         a=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\na=extmap:3 urn:ietf:params:rtp-hdrext:sdes:mid\r\n\
         a=extmap:7 https://aomediacodec.github.io/av1-rtp-spec/\
         #dependency-descriptor-rtp-header-extension\r\n\
+        a=extmap:5 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\r\n\
         a=rid:a send\r\na=rid:b send\r\na=simulcast:send a;b\r\n";
 
     #[test]
@@ -113,13 +124,21 @@ mod tests {
         assert_eq!((sound.track().codec, sound.track().channels), (Codec::Opus, 2));
         let track = picture.track();
         assert_eq!((track.payload_type, track.encoding.as_str(), track.extensions.len()), (96, "H264", 1));
-        let Receiving { payload_type: 96, repair: Some(97), repeats: true, .. } = picture.receiving() else {
+        let Receiving { payload_type: 96, repair: Some(97), repeats: true, transport: None, .. } =
+            picture.receiving()
+        else {
             panic!("{:?}", picture.receiving())
         };
         let fmtp = picture.fmtp();
         let accepted = picture.accepted(&fmtp);
         assert_eq!(accepted.payloads[0].feedback, ["nack", "nack pli"]);
         assert_eq!((accepted.rids, accepted.extensions.len()), (vec!["a"], 1));
+        let tells = OFFER.replace("a=rtcp-fb:96 goog-remb", "a=rtcp-fb:96 transport-cc");
+        let tells = Offer::parse(tells.as_bytes()).expect("an offer");
+        let picture = take(&tells)[1].1.expect("it is taken");
+        let accepted = picture.accepted(&fmtp);
+        assert_eq!(accepted.payloads[0].feedback, ["nack", "nack pli", "transport-cc"]);
+        assert_eq!((picture.receiving().transport, accepted.extensions.len()), (Some(5), 2));
         let plays = OFFER.replace("sendonly", "recvonly");
         let plays = Offer::parse(plays.as_bytes()).expect("an offer");
         assert!(take(&plays).iter().all(|(_, taken)| taken.is_none()), "it sends nothing");

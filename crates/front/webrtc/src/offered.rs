@@ -113,6 +113,13 @@ pub(crate) trait Section {
 /// A section's feedback that tells which packets are lacking.
 pub(crate) const NACK: &str = "nack";
 
+/// A section's feedback that tells which packets of the whole transport came, and when.
+pub(crate) const TRANSPORT: &str = "transport-cc";
+
+/// The header extension that its numbers stand in.
+pub(crate) const TRANSPORT_NUMBER: &str =
+    "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01";
+
 /// What of the feedback that is offered is of use: repeated packets, key frames.
 const FEEDBACK: [&str; 3] = [NACK, "nack pli", "ccm fir"];
 

@@ -16,6 +16,8 @@ pub(crate) struct Receiving {
     pub(crate) repair: Option<u8>,
     /// Whether it can be asked for packets once more.
     pub(crate) repeats: bool,
+    /// The header extension with the number that a packet has among all of the transport, if it is told which came.
+    pub(crate) transport: Option<u8>,
     pub(crate) clock_rate: u32,
 }
 
@@ -34,6 +36,14 @@ impl Arriving {
     /// What its packets are from, once one has come.
     pub(super) fn source(&self) -> Option<u32> {
         self.reception.as_ref().map(Reception::ssrc)
+    }
+
+    /// The number that a packet of this track has among all of the transport.
+    pub(super) fn transport_number(&self, header: &RtpHeader<'_>) -> Option<u16> {
+        let kind = header.payload_type();
+        let is_own = kind == self.receiving.payload_type || Some(kind) == self.receiving.repair;
+        let number = header.extension(self.receiving.transport.filter(|_| is_own)?)?;
+        number.try_into().ok().map(u16::from_be_bytes)
     }
 
     /// Takes a packet, if it is of this track: as the stream gets it.

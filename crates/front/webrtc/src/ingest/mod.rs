@@ -12,7 +12,8 @@ use bytes::Bytes;
 use outflow_dtls::Scratch;
 use outflow_ice::Path;
 use outflow_media::{Rate, Time, TokenBucket};
-use outflow_rtp::{RtpHeader, rtcp};
+use outflow_rtp::rtcp::transport_cc::Writer;
+use outflow_rtp::{Arrivals, RtpHeader, rtcp};
 use outflow_webrtc::{Received, Session};
 
 use crate::limits::{REPORT_EVERY, RTCP_BURST, RTCP_PER_SECOND};
@@ -30,6 +31,9 @@ pub(crate) struct Ingest {
     // bounded: a datagram adds a few, and all are taken out before the next.
     outputs: VecDeque<Output>,
     report_at: Time,
+    /// Which packets of the transport came, and what says so, once one has a number there.
+    arrivals: Arrivals,
+    says: Option<Writer>,
     session_due: Option<Time>,
     reports: TokenBucket,
     requests: u8,
@@ -61,6 +65,8 @@ impl Ingest {
             tracks: tracks.iter().map(|track| Arriving::new(*track)).collect(),
             outputs: VecDeque::new(),
             report_at: now + REPORT_EVERY,
+            arrivals: Arrivals::default(),
+            says: None,
             session_due: None,
             reports: TokenBucket::new(RTCP_BURST),
             requests: 0,
@@ -83,7 +89,7 @@ impl Ingest {
     /// When [`handle_timeout`](Self::handle_timeout) is to be called.
     pub(crate) fn due(&self) -> Time {
         let missing = self.tracks.iter().filter_map(Arriving::due);
-        missing.chain(self.session_due).fold(self.report_at, Time::min)
+        missing.chain(self.arrivals.due()).chain(self.session_due).fold(self.report_at, Time::min)
     }
 
     /// Time has passed.
@@ -101,6 +107,11 @@ impl Ingest {
             let blocks: Vec<_> = self.tracks.iter_mut().filter_map(|track| track.report(now)).collect();
             self.say(rtcp::receiver_report(self.ssrc, &blocks, NAME));
         }
+        let mut messages = Vec::new();
+        if let (Some((first, times)), Some(says)) = (self.arrivals.poll(now), &mut self.says) {
+            says.write(first, times, NAME, |message| messages.push(message));
+        }
+        messages.into_iter().for_each(|message| self.say(message));
         self.drain();
     }
 
@@ -156,6 +167,10 @@ impl Ingest {
 
     fn media(&mut self, now: Time, packet: &[u8]) {
         let Ok(header) = RtpHeader::new_checked(packet) else { return };
+        if let Some(number) = self.tracks.iter().find_map(|track| track.transport_number(&header)) {
+            self.says.get_or_insert_with(|| Writer::new(self.ssrc, header.ssrc()));
+            self.arrivals.handle(now, number, packet.len());
+        }
         let taken = self.tracks.iter_mut().enumerate().find_map(|(number, track)| {
             let taken = track.take(now, &header, packet)?;
             Some((number as u8, taken))

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use outflow_rtp::PlainHeader;
-use outflow_rtp::rtcp::{Report, SenderReport};
+use outflow_rtp::rtcp::{Report, SenderReport, transport_cc};
 use outflow_srtp::{Opener, Sealer};
 use outflow_webrtc::testing::Browser;
 
@@ -25,6 +25,8 @@ struct Scene {
     told: Vec<Output>,
     /// RTCP that it was sent.
     heard: Vec<Report>,
+    /// What it was told of its transport: packets, and which of them came.
+    arrived: Vec<(u16, bool)>,
 }
 
 impl Scene {
@@ -33,12 +35,24 @@ impl Scene {
         let now = Time::from_millis(10_000);
         let (browser, session) = Browser::with_session(now);
         let tracks = [
-            Receiving { payload_type: 111, repair: None, repeats: false, clock_rate: 48_000 },
-            Receiving { payload_type: 96, repair: Some(97), repeats: true, clock_rate: 90_000 },
+            Receiving {
+                payload_type: 111,
+                repair: None,
+                repeats: false,
+                transport: None,
+                clock_rate: 48_000,
+            },
+            Receiving {
+                payload_type: 96,
+                repair: Some(97),
+                repeats: true,
+                transport: Some(5),
+                clock_rate: 90_000,
+            },
         ];
         let ingest = Ingest::new(now, session, 9, &tracks);
-        let (told, heard) = (Vec::new(), Vec::new());
-        let mut scene = Scene { now, ingest, browser, srtp: None, told, heard };
+        let (told, heard, arrived) = (Vec::new(), Vec::new(), Vec::new());
+        let mut scene = Scene { now, ingest, browser, srtp: None, told, heard, arrived };
         let check = scene.browser.check();
         scene.hand(&check);
         scene.srtp = scene.browser.srtp();
@@ -62,6 +76,10 @@ impl Scene {
                 Some((_, opener)) if bytes[0] >= 128 => {
                     let length = opener.open_control(&mut bytes).expect("it is sealed");
                     rtcp::read(&bytes[..length], |report| self.heard.push(report)).expect("RTCP");
+                    let arrived = |feedback: transport_cc::Feedback<'_>| {
+                        self.arrived.extend(feedback.statuses().map(|(number, at)| (number, at.is_some())));
+                    };
+                    transport_cc::read(&bytes[..length], arrived).expect("RTCP");
                 }
                 _ => self.browser.handle_datagram(self.now, &bytes),
             }
@@ -191,4 +209,31 @@ fn its_end_is_told() {
     scene.ingest.close(scene.now);
     scene.settle();
     assert!(scene.browser.is_closed());
+}
+
+#[test]
+fn it_is_told_which_packets_of_its_transport_came() {
+    let mut scene = Scene::new();
+    let mut sequence = 0;
+    let mut sends = |number: u16, (payload_type, ssrc): (u8, u32), payload: &[u8]| {
+        let [high, low] = number.to_be_bytes();
+        sequence += 1;
+        let header = PlainHeader { marker: true, payload_type, sequence, timestamp: 5, ssrc };
+        let mut head = header.emit();
+        head[0] |= 0x10;
+        let extension = [0xbe, 0xde, 0, 1, 0x51, high, low, 0];
+        let mut packet = [&head[..], &extension, payload].concat();
+        scene.srtp.as_ref().expect("it is there").0.seal(&mut packet, 0).expect("RTP");
+        scene.hand(&packet);
+    };
+    // One of the picture, one that only fills the way, one that is sent once more; of the sound nothing was agreed on.
+    sends(65_535, (96, SOURCE), b"a");
+    sends(0, (96, SOURCE), b"");
+    sends(3, (97, REPAIR), &[0, 9, b'b']);
+    sends(4, (111, 500), b"sound");
+    assert_eq!(scene.arrived, []);
+    scene.pass(Duration::from_millis(100));
+    assert_eq!(scene.arrived, [(65_535, true), (0, true), (1, false), (2, false), (3, true)]);
+    scene.pass(Duration::from_secs(1));
+    assert_eq!(scene.arrived.len(), 5, "nothing new is said");
 }
