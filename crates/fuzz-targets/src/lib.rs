@@ -44,6 +44,8 @@ mod rtsp_server;
 #[cfg(feature = "whole")]
 mod scenario;
 mod sdp;
+#[cfg(feature = "whole")]
+mod sound;
 mod srtp;
 mod stream;
 mod transport_cc;
@@ -104,6 +106,8 @@ pub const TARGETS: &[Target] = &[
     ("rtsp_headers", rtsp::rtsp_headers),
     ("rtsp_client", rtsp_client::rtsp_client),
     ("rtsp_server", rtsp_server::rtsp_server),
+    #[cfg(feature = "whole")]
+    ("sound", sound::sound),
     ("srtp", srtp::srtp),
     ("stream", stream::stream),
     ("hand_over", hand_over::hand_over),

@@ -10,39 +10,86 @@ const BIT_RATES: [[u16; 14]; 5] = [
     [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 ];
 
+/// What the header of a frame says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// 1 to 3.
+    pub layer: u8,
+    /// Samples a second.
+    pub frequency_hz: u32,
+    /// 1 or 2.
+    pub channels: u8,
+    /// Samples of each channel.
+    pub samples: u32,
+    /// Bytes of the frame, header included.
+    pub length: usize,
+}
+
+impl FrameHeader {
+    /// Reads the four bytes that a frame starts with; `None` if no frame starts here, or its length is not told
+    /// (free format).
+    pub fn parse(data: &[u8]) -> Option<Self> {
+        let &[_, _, _, fourth, ..] = data else { return None };
+        let Start { layer, divisor, frequency_hz, length } = Start::parse(data)?;
+        let samples = match (layer, divisor) {
+            (1, _) => 384,
+            (3, 2 | 4) => 576,
+            _ => 1152,
+        };
+        let channels = if fourth >> 6 == 3 { 1 } else { 2 };
+        Some(FrameHeader { layer, frequency_hz, channels, samples, length })
+    }
+}
+
 /// Bytes of the frame that starts with these, header included; `None` if no frame starts here, or
 /// its length is not told (free format).
 pub fn frame_length(data: &[u8]) -> Option<usize> {
-    let &[0xff, second, third, ..] = data else { return None };
-    if second & 0xe0 != 0xe0 {
-        return None;
+    Start::parse(data).map(|start| start.length)
+}
+
+/// What the first three bytes of a header say.
+struct Start {
+    layer: u8,
+    /// By which the sampling frequencies of MPEG-1 are divided.
+    divisor: u32,
+    frequency_hz: u32,
+    length: usize,
+}
+
+impl Start {
+    fn parse(data: &[u8]) -> Option<Self> {
+        let &[0xff, second, third, ..] = data else { return None };
+        if second & 0xe0 != 0xe0 {
+            return None;
+        }
+        let divisor = match second >> 3 & 3 {
+            3 => 1,
+            2 => 2,
+            0 => 4,
+            _ => return None,
+        };
+        let layer = match second >> 1 & 3 {
+            0 => return None,
+            code => 4 - code,
+        };
+        let table = match (divisor, layer) {
+            (1, layer) => usize::from(layer) - 1,
+            (_, 1) => 3,
+            _ => 4,
+        };
+        let bit_rate = match third >> 4 {
+            0 => return None,
+            index => u32::from(*BIT_RATES[table].get(usize::from(index) - 1)?) * 1000,
+        };
+        let frequency_hz = *[44_100, 48_000, 32_000].get(usize::from(third >> 2 & 3))? / divisor;
+        let padding = u32::from(third >> 1 & 1);
+        let length = match (layer, divisor) {
+            (1, _) => (12 * bit_rate / frequency_hz + padding) * 4,
+            (3, 2 | 4) => 72 * bit_rate / frequency_hz + padding,
+            _ => 144 * bit_rate / frequency_hz + padding,
+        };
+        Some(Start { layer, divisor, frequency_hz, length: usize::try_from(length).ok()? })
     }
-    let divisor = match second >> 3 & 3 {
-        3 => 1,
-        2 => 2,
-        0 => 4,
-        _ => return None,
-    };
-    let layer = match second >> 1 & 3 {
-        0 => return None,
-        code => 4 - code,
-    };
-    let table = match (divisor, layer) {
-        (1, layer) => usize::from(layer) - 1,
-        (_, 1) => 3,
-        _ => 4,
-    };
-    let bit_rate = match third >> 4 {
-        0 => return None,
-        index => usize::from(*BIT_RATES[table].get(usize::from(index) - 1)?) * 1000,
-    };
-    let frequency = *[44_100, 48_000, 32_000].get(usize::from(third >> 2 & 3))? / divisor;
-    let padding = usize::from(third >> 1 & 1);
-    Some(match (layer, divisor) {
-        (1, _) => (12 * bit_rate / frequency + padding) * 4,
-        (3, 2 | 4) => 72 * bit_rate / frequency + padding,
-        _ => 144 * bit_rate / frequency + padding,
-    })
 }
 
 #[cfg(test)]
@@ -58,6 +105,23 @@ mod tests {
         // MPEG-2 layer III, 24 kHz, 64 kbit/s; MPEG-1 layer I, 48 kHz, 384 kbit/s.
         assert_eq!(frame_length(&[0xff, 0xf3, 0x84, 0]), Some(192));
         assert_eq!(frame_length(&[0xff, 0xff, 0xc4, 0]), Some(384));
+    }
+
+    #[test]
+    fn a_header_says_what_is_in_the_frame() {
+        let of = |data: [u8; 4]| {
+            let FrameHeader { layer, frequency_hz, channels, samples, .. } =
+                FrameHeader::parse(&data).unwrap();
+            (layer, frequency_hz, channels, samples)
+        };
+        // Layer II, 48 kHz, two channels; layer III, 44.1 kHz, one.
+        assert_eq!(of([0xff, 0xfd, 0xe4, 0x00]), (2, 48_000, 2, 1152));
+        assert_eq!(of([0xff, 0xfb, 0x90, 0xc0]), (3, 44_100, 1, 1152));
+        // MPEG-2 layer III, 24 kHz, joint stereo; MPEG-2.5, 8 kHz; MPEG-1 layer I, 48 kHz.
+        assert_eq!(of([0xff, 0xf3, 0x84, 0x40]), (3, 24_000, 2, 576));
+        assert_eq!(of([0xff, 0xe3, 0x18, 0xc0]), (3, 8_000, 1, 576));
+        assert_eq!(of([0xff, 0xff, 0xc4, 0x80]), (1, 48_000, 2, 384));
+        assert_eq!(FrameHeader::parse(&[0xff, 0xfd, 0xe4]), None, "three bytes say too little");
     }
 
     #[test]
