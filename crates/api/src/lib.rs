@@ -24,6 +24,7 @@ mod routes;
 pub mod session;
 mod state;
 mod status;
+mod stream_pages;
 mod view;
 
 use axum::extract::Request;
@@ -35,9 +36,10 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub use error::{ErrorBody, HttpError};
 pub use extract::{Body, Peer, Raw};
-pub use pages::{Measure, Page, Pages, StreamPage};
+pub use pages::{Measure, Page, Pages};
 pub use state::Http;
 pub use status::asset;
+pub use stream_pages::{StreamPage, StreamPages};
 
 /// Everything that is served, besides streams on connections of their own.
 pub fn router(control: Control) -> Router {

@@ -1,29 +1,16 @@
-//! What fronts add to HTTP: routes with their descriptions, pages of streams, and metrics.
+//! What fronts add to HTTP: routes with their descriptions, and metrics.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use outflow_control::{Control, Task};
 use prometheus_client::collector::Collector;
-use serde::Serialize;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{Http, HttpError};
 
 /// Makes a front's metrics, whenever they are asked for.
 pub type Measure = fn(Control) -> Task<Result<Box<dyn Collector>, HttpError>>;
-
-/// A page that there is of each stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-pub struct StreamPage {
-    /// What it does, for people.
-    pub label: &'static str,
-    /// What its path begins with; the stream's name follows.
-    pub path: &'static str,
-    /// Whether it is for streams that wait for a publisher.
-    pub publishes: bool,
-}
 
 /// What one front adds.
 #[derive(Clone, Default)]
@@ -32,8 +19,6 @@ pub struct Page {
     pub guarded: OpenApiRouter<Http>,
     /// What does not.
     pub open: OpenApiRouter<Http>,
-    /// Those of its pages that the status page leads to from each stream.
-    pub of_streams: &'static [StreamPage],
     /// Its metrics.
     pub measure: Option<Measure>,
 }
@@ -54,14 +39,8 @@ impl Pages {
         pages.into_iter().fold(Page::default(), |all, page| Page {
             guarded: all.guarded.merge(page.guarded),
             open: all.open.merge(page.open),
-            ..Page::default()
+            measure: None,
         })
-    }
-
-    /// All pages of streams.
-    pub(crate) fn of_streams(&self) -> Vec<StreamPage> {
-        let pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pages.iter().flat_map(|page| page.of_streams).copied().collect()
     }
 
     /// All metrics.

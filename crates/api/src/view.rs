@@ -12,7 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::limits::RECEIVERS_SHOWN;
-use crate::{Pages, StreamPage};
+use crate::stream_pages::{StreamPage, StreamPages};
 
 /// The whole relay.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -109,7 +109,7 @@ impl Overview {
             recoveries: recovered(control),
             ports: Ports::new(&config.listen),
             addresses: config.listen.listeners().filter_map(AddressView::new).collect(),
-            pages: control.shared::<Pages>().of_streams(),
+            pages: control.shared::<StreamPages>().all(),
             streams: state.streams.iter().map(|stream| StreamView::new(stream, RECEIVERS_SHOWN)).collect(),
             links: state.links.clone(),
         }

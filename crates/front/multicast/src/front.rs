@@ -35,8 +35,7 @@ impl Front for Groups {
     fn attach(&self, control: &Control) {
         Attached::set(control, self.handle.clone());
         let measure = Some(metrics::measure as outflow_api::Measure);
-        let (guarded, open) = (pages::guarded(), pages::open());
-        control.shared::<Pages>().add(Page { guarded, open, measure, ..Page::default() });
+        control.shared::<Pages>().add(Page { guarded: pages::guarded(), open: pages::open(), measure });
     }
 
     fn start(&self, control: Control) -> Started {

@@ -30,7 +30,7 @@ mod viewer;
 
 use std::sync::Arc;
 
-use outflow_api::{Page, Pages};
+use outflow_api::{Page, Pages, StreamPages};
 use outflow_config::Protocol;
 use outflow_control::{Control, Front, Started, Task, datagrams};
 
@@ -52,9 +52,10 @@ impl Front for Browsers {
     }
 
     fn attach(&self, control: &Control) {
-        let is_on = control.config().listen.at(NAME).is_some();
-        let of_streams = if is_on { &page::PAGES[..] } else { &[] };
-        control.shared::<Pages>().add(Page { open: play::open(), of_streams, ..Page::default() });
+        control.shared::<Pages>().add(Page { open: play::open(), ..Page::default() });
+        if control.config().listen.at(NAME).is_some() {
+            control.shared::<StreamPages>().add(&page::PAGES);
+        }
     }
 
     fn listen(&self, control: Control) -> Started {

@@ -4,13 +4,14 @@ use outflow_graph::Unfit;
 use outflow_media::Time;
 use outflow_packet::Level;
 
+use super::Kind;
 use super::bounds::LevelBounds;
 use super::way::Levels;
 use crate::control::branches::ORIGINAL;
 use crate::control::distribution::Distribution;
 use crate::control::state::State;
 use crate::control::stream::Stream;
-use crate::schedule::{Sink, SinkKey};
+use crate::schedule::{Encapsulation, Sink, SinkKey};
 
 impl Stream {
     /// Changes the quality that a sink wants. It gets less from the next frame on, and more from where that
@@ -79,5 +80,23 @@ impl Distribution {
         let name = sink.spec.branch.and_then(|branch| self.services.name(branch));
         let by_order = sink.branch.map_or(Level::BEST, |index| self.bound_by_order(sink, index));
         sink.wanted_level.max(self.audience.bounds().of(name)).max(by_order)
+    }
+
+    /// The bound of a sink in a branch by how it shows pictures.
+    pub(in crate::control) fn bound_by_order(&self, sink: &Sink, index: usize) -> Level {
+        let levels = self.levels_at(index);
+        match (sink.spec.encapsulation, levels, self.branches.slot(index)) {
+            (Encapsulation::Tracks, Kind::Layers(_), Some(slot)) => slot.showing.level(levels.count(self)),
+            _ => Level::BEST,
+        }
+    }
+
+    /// More is known of the order in a branch: its sinks get what is right by that.
+    pub(in crate::control) fn order_shown(&mut self, index: usize) {
+        let is_in_it = |(key, sink): (usize, &Sink)| {
+            (sink.branch == Some(index) && self.bounded(sink) != sink.spec.level).then_some(SinkKey(key))
+        };
+        let keys: Vec<_> = self.sinks.iter().filter_map(is_in_it).collect();
+        keys.into_iter().for_each(|key| self.take_level(key));
     }
 }

@@ -4,11 +4,6 @@
 use outflow_media::{Kind, Tag};
 use outflow_packet::Level;
 
-use super::Kind as LevelKind;
-use super::way::Levels;
-use crate::control::distribution::Distribution;
-use crate::schedule::{Encapsulation, Sink, SinkKey};
-
 /// The layer of the pictures that others refer to, where codecs do not name their layers: without it nothing moves.
 const REFERENCES: u8 = 1;
 
@@ -47,31 +42,9 @@ impl Showing {
 
     /// The best level whose pictures come in the order in which they are shown, of this number of layers; or at least
     /// leave out all that can be left out, where pictures that others refer to do not.
-    fn level(&self, layers: u8) -> Level {
+    pub(super) fn level(&self, layers: u8) -> Level {
         let highest = self.lowest.map(|lowest| lowest.saturating_sub(1).max(REFERENCES));
         highest.and_then(|highest| Level::new(layers.saturating_sub(highest))).unwrap_or_default()
-    }
-}
-
-impl Distribution {
-    /// The bound of a sink in a branch by how it shows pictures.
-    pub(in crate::control) fn bound_by_order(&self, sink: &Sink, index: usize) -> Level {
-        let levels = self.levels_at(index);
-        match (sink.spec.encapsulation, levels, self.branches.slot(index)) {
-            (Encapsulation::Tracks, LevelKind::Layers(_), Some(slot)) => {
-                slot.showing.level(levels.count(self))
-            }
-            _ => Level::BEST,
-        }
-    }
-
-    /// More is known of the order in a branch: its sinks get what is right by that.
-    pub(in crate::control) fn order_shown(&mut self, index: usize) {
-        let is_in_it = |(key, sink): (usize, &Sink)| {
-            (sink.branch == Some(index) && self.bounded(sink) != sink.spec.level).then_some(SinkKey(key))
-        };
-        let keys: Vec<_> = self.sinks.iter().filter_map(is_in_it).collect();
-        keys.into_iter().for_each(|key| self.take_level(key));
     }
 }
 
