@@ -199,28 +199,20 @@ impl Control {
         let _ = self.change(ConfigChange::Abandon { stream: stream.to_owned() }).await;
     }
 
-    /// What a stream carries, as its source described it last, or what a branch of it does.
-    ///
-    /// # Errors
-    /// Unknown stream or branch, or one that never had a source.
-    pub async fn describe(&self, stream: &str, wanted: Selection) -> Result<Described, ControlError> {
-        self.describe_as(stream, wanted, Encapsulation::Rtp).await
-    }
-
-    /// The same of a stream for receivers that take a picture and a sound by RTP each
-    /// ([`Encapsulation::Tracks`]); `encapsulation` says what they take.
+    /// What a stream carries, as its source described it last, or what a branch of it does; for receivers that take a
+    /// picture and a sound by RTP each ([`Encapsulation::Tracks`]), what they get.
     ///
     /// # Errors
     /// Unknown stream or branch, one that never had a source, or one that has nothing of that form.
-    pub async fn describe_as(
+    pub async fn describe(
         &self,
         stream: &str,
         wanted: Selection,
-        encapsulation: Encapsulation,
+        form: Encapsulation,
     ) -> Result<Described, ControlError> {
         self.others().reach(self.registry(), stream, wanted.level).await?;
         let owner = self.entry(stream)?.owner;
-        let (stream, wanted) = (owner.stream, (wanted, encapsulation));
+        let (stream, wanted) = (owner.stream, (wanted, form));
         self.workers().ask(&owner, |reply| Command::Describe { stream, wanted, reply }).await
     }
 

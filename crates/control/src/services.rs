@@ -9,7 +9,7 @@ use outflow_engine::system::{Part, keep_privileges};
 use outflow_external::External;
 use outflow_graph::limits::MAKE_TIME_MAX;
 use outflow_graph::{Element, Graph, Kind, Maker, Plan, Settings, Unfit};
-use outflow_relay::Selection;
+use outflow_relay::{Encapsulation, Selection};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
@@ -110,7 +110,7 @@ async fn swap(
     let mut line = None;
     if let Some(graph) = &mut graph {
         // A stream without a source has nothing to bind to yet.
-        if let Ok(described) = control.describe(stream, Selection::default()).await {
+        if let Ok(described) = control.describe(stream, Selection::default(), Encapsulation::Rtp).await {
             graph.bind(&described.format);
         }
         let contexts: Vec<_> = graph.contexts().map(|(name, lanes)| (name.to_owned(), lanes)).collect();

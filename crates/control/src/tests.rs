@@ -47,7 +47,10 @@ async fn a_stream_that_is_being_removed_is_not_there() {
     let owner = control.entry("a").expect("there").owner;
     let reason = CloseReason::StreamRemoved;
     control.workers().tell(&owner, Command::RemoveStream { stream: owner.stream, reason });
-    assert_eq!(control.describe("a", Selection::default()).await, Err(ControlError::StreamGone));
+    assert_eq!(
+        control.describe("a", Selection::default(), Encapsulation::Ts).await,
+        Err(ControlError::StreamGone)
+    );
     let receiver = Receiver::new("test", "nowhere", Selection::default());
     let delivery = Delivery::Bytes(Encapsulation::Ts, Framing::Raw);
     let refused = control.play("a", receiver, delivery).await.expect_err("there is nothing to be played");

@@ -134,7 +134,9 @@ async fn a_worker_that_panics_is_told_with_its_reason() {
     let _kept = give_a_packet(&control, Mistaken::Panics).await;
     let fatal = timeout(PATIENCE, relay.ended()).await.expect("in time").expect_err("not as it was told");
     assert_eq!((&*fatal.what, &*fatal.why), ("worker-0", "a panic: on purpose"));
-    let asked = timeout(PATIENCE, control.describe("live", Default::default())).await.expect("in time");
+    let asked = timeout(PATIENCE, control.describe("live", Default::default(), Encapsulation::Rtp))
+        .await
+        .expect("in time");
     assert_eq!(asked, Err(ControlError::ShuttingDown));
     assert!(relay.shut_down().is_empty(), "its thread has ended");
 }

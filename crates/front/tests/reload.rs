@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use outflow_control::{Relay, load};
+use outflow_relay::Encapsulation;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 fn free_port() -> u16 {
@@ -58,7 +59,7 @@ async fn a_renamed_stream_gets_the_port_of_the_old_one() {
     let lines = relay.control().reload(false).await.expect("valid").lines;
     assert_eq!(lines, ["stream 'before' removed", "stream 'after' added"]);
     send_until_up(&relay, port, "after").await;
-    assert!(relay.control().describe("before", Default::default()).await.is_err());
+    assert!(relay.control().describe("before", Default::default(), Encapsulation::Rtp).await.is_err());
     relay.shut_down();
 }
 

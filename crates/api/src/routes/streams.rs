@@ -11,6 +11,7 @@ use outflow_config::{StreamConfig, Text, Weight, Written, parse_duration, text_o
 use outflow_control::{Control, StreamLimits};
 use outflow_door::query_value;
 use outflow_engine::message::{ControlError, Described, StreamState};
+use outflow_relay::Encapsulation;
 use outflow_rtp::sdp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -174,7 +175,7 @@ pub(super) async fn describe(
     RawQuery(query): RawQuery,
 ) -> Result<impl IntoResponse, HttpError> {
     let wanted = outflow_door::selection(query.as_deref().unwrap_or_default())?;
-    let described = control.describe(&name, wanted).await?;
+    let described = control.describe(&name, wanted, Encapsulation::Rtp).await?;
     let sink = query.as_deref().and_then(|query| query_value(query, "sink"));
     let to = sink.map(|sink| rtp_address(&control, &name, &sink)).transpose()?;
     Ok(([(header::CONTENT_TYPE, "application/sdp")], description(&name, &described, to)))

@@ -51,7 +51,7 @@ pub(super) async fn description(
     if form == Form::Ts {
         return Ok(None);
     }
-    let Described { format, levels } = control.describe(stream, wanted.clone()).await?;
+    let Described { format, levels } = control.describe(stream, wanted.clone(), Encapsulation::Rtp).await?;
     let nowhere = IpAddr::from([0; 4]);
     let session = sdp::Session {
         name: stream,

@@ -40,7 +40,8 @@ pub(super) async fn describe(
     (peer, local): (IpAddr, IpAddr),
     wanted: &Wanted,
 ) -> Result<Answer<Wanted>, Refusal> {
-    let Described { format, levels } = control.describe(wanted.stream(), wanted.selection.clone()).await?;
+    let Described { format, levels } =
+        control.describe(wanted.stream(), wanted.selection.clone(), Encapsulation::Rtp).await?;
     if let Some(what) = without_rtp(&format) {
         let text = format!("{what} have no RTP form: send them to a udp:// address");
         return Err(ControlError::Unsupported(text).into());
@@ -61,11 +62,12 @@ pub(super) async fn describe(
 
 /// How many tracks a stream has, and whether it goes to groups.
 pub(super) async fn tracks(control: &Control, wanted: &Wanted) -> Result<Answer<Wanted>, Refusal> {
-    let count = match control.describe(wanted.stream(), wanted.selection.clone()).await?.format {
-        // Images and data have no RTP form: no player is told that they have.
-        Format::Ts | Format::Images | Format::Data => 1,
-        Format::Rtp(tracks) => tracks.len(),
-    };
+    let count =
+        match control.describe(wanted.stream(), wanted.selection.clone(), Encapsulation::Rtp).await?.format {
+            // Images and data have no RTP form: no player is told that they have.
+            Format::Ts | Format::Images | Format::Data => 1,
+            Format::Rtp(tracks) => tracks.len(),
+        };
     let groups = !control.config().section::<GroupSettings>().groups.is_empty();
     Ok(Answer::Tracks { count, groups })
 }

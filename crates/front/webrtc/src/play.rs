@@ -99,7 +99,7 @@ async fn play(
     let asked = Asked::read(&control, said, (Right::Play, "play", &name), &body).await?;
     let Asked { site, request, grant, offer, fingerprints } = asked;
     let selection = request.selection.clone();
-    let described = control.describe_as(&request.stream, selection, Encapsulation::Tracks).await?;
+    let described = control.describe(&request.stream, selection, Encapsulation::Tracks).await?;
     let tracks = tracks(described, &request.stream)?;
     let agreed = agree(&offer, &tracks, &request.stream)?;
 

@@ -11,7 +11,7 @@ use super::services::Services;
 use super::slot::{Made, Slot, What};
 use super::table::{ORIGINAL, held};
 use crate::control::distribution::Distribution;
-use crate::control::levels::Levels;
+use crate::control::levels::{Levels, bound_by_order};
 use crate::control::{State, Stream, StreamOptions};
 use crate::limits::VIEWS_MAX;
 use crate::schedule::{Branch, BranchId, Encapsulation, Place, Sink, SinkKey, SinkSpec, Transport};
@@ -27,7 +27,7 @@ impl State {
         match (spec.encapsulation, &format) {
             (Encapsulation::Ts, Format::Rtp(_)) => chain(What::Ts, &format).map(|(_, format)| Some(format)),
             (Encapsulation::Tracks, Format::Ts) => {
-                let tracks = self.out.tracks_of(spec.branch)?;
+                let tracks = tracks_of(&self.out, spec.branch)?;
                 chain(What::Tracks(tracks), &format).map(|(_, format)| Some(format))
             }
             (Encapsulation::Rtp | Encapsulation::Tracks, Format::Images) => {
@@ -137,7 +137,7 @@ impl Distribution {
         let slot = self.origin.is_some().then(|| self.slot_for(now, &spec)).flatten();
         match slot {
             Some(slot) => {
-                let by_order = self.bound_by_order(&self.sinks[key.0], slot);
+                let by_order = bound_by_order(self, &self.sinks[key.0], slot);
                 let level = &mut self.sinks[key.0].spec.level;
                 *level = by_order.max(*level);
                 let Some(slot) = self.branches.slot_mut(slot) else { return };
@@ -235,18 +235,6 @@ impl Distribution {
         let Some(branch) = self.branches.get(index) else { return Vec::new() };
         let ring = branch.ring();
         held(ring, ring.join_point().unwrap_or_else(|| ring.head()))
-    }
-
-    /// Which streams of a branch that is a transport stream go as tracks of their own.
-    fn tracks_of(&self, branch: Option<BranchId>) -> Result<Tracks, Unfit> {
-        let is_it = |slot: &Slot| match (&slot.made, branch) {
-            (Made::Declared(known), Some(wanted)) => *known == wanted,
-            (Made::Original, None) => true,
-            _ => false,
-        };
-        // Of a declared branch that no sink reads nothing is known; services mostly leave streams as they are.
-        let index = self.branches.find(is_it).unwrap_or(ORIGINAL);
-        self.branches.get(index).map_or_else(|| Tracks::said_by(&[]), |branch| tracks_in(branch.ring()))
     }
 
     /// An empty ring, joined at key frames of `main_track`.
@@ -362,6 +350,18 @@ fn left_out<'a>(slot: &'a Slot, services: &'a Services) -> &'a [String] {
         Made::Derived { chain, .. } => chain.exit_left_out(0),
         Made::Declared(id) => services.left_out(*id),
     }
+}
+
+/// Which streams of a branch that is a transport stream go as tracks of their own.
+fn tracks_of(out: &Distribution, branch: Option<BranchId>) -> Result<Tracks, Unfit> {
+    let is_it = |slot: &Slot| match (&slot.made, branch) {
+        (Made::Declared(known), Some(wanted)) => *known == wanted,
+        (Made::Original, None) => true,
+        _ => false,
+    };
+    // Of a declared branch that no sink reads nothing is known; services mostly leave streams as they are.
+    let index = out.branches.find(is_it).unwrap_or(ORIGINAL);
+    out.branches.get(index).map_or_else(|| Tracks::said_by(&[]), |branch| tracks_in(branch.ring()))
 }
 
 /// Which streams of a transport stream go as tracks, by the tables of the newest key frame that the ring has.

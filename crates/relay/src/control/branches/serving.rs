@@ -8,7 +8,7 @@ use super::slot::{Made, Slot, What};
 use super::table::ORIGINAL;
 use crate::control::SinkEnd;
 use crate::control::distribution::Distribution;
-use crate::control::levels::Levels;
+use crate::control::levels::{Levels, order_shown};
 use crate::limits::SERVICE_BATCH;
 
 /// Ticks a second of all video in RTP that has an order of its own (RFC 6184, section 8.2.1; RFC 7798, section 7.1).
@@ -143,7 +143,7 @@ fn into_branch(out: &mut Distribution, now: Time, index: usize, mut parsed: Pars
     }
     let is_there = branch.ring().head() > at;
     if has_shown {
-        out.order_shown(index);
+        order_shown(out, index);
     }
     levels.came(out, now, (index, at, is_there), coming);
 }

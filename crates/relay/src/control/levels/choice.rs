@@ -78,25 +78,25 @@ impl Distribution {
     /// The level that a sink gets.
     pub(in crate::control) fn bounded(&self, sink: &Sink) -> Level {
         let name = sink.spec.branch.and_then(|branch| self.services.name(branch));
-        let by_order = sink.branch.map_or(Level::BEST, |index| self.bound_by_order(sink, index));
+        let by_order = sink.branch.map_or(Level::BEST, |index| bound_by_order(self, sink, index));
         sink.wanted_level.max(self.audience.bounds().of(name)).max(by_order)
     }
+}
 
-    /// The bound of a sink in a branch by how it shows pictures.
-    pub(in crate::control) fn bound_by_order(&self, sink: &Sink, index: usize) -> Level {
-        let levels = self.levels_at(index);
-        match (sink.spec.encapsulation, levels, self.branches.slot(index)) {
-            (Encapsulation::Tracks, Kind::Layers(_), Some(slot)) => slot.showing.level(levels.count(self)),
-            _ => Level::BEST,
-        }
+/// The bound of a sink in a branch by how it shows pictures.
+pub(in crate::control) fn bound_by_order(out: &Distribution, sink: &Sink, index: usize) -> Level {
+    let levels = out.levels_at(index);
+    match (sink.spec.encapsulation, levels, out.branches.slot(index)) {
+        (Encapsulation::Tracks, Kind::Layers(_), Some(slot)) => slot.showing.level(levels.count(out)),
+        _ => Level::BEST,
     }
+}
 
-    /// More is known of the order in a branch: its sinks get what is right by that.
-    pub(in crate::control) fn order_shown(&mut self, index: usize) {
-        let is_in_it = |(key, sink): (usize, &Sink)| {
-            (sink.branch == Some(index) && self.bounded(sink) != sink.spec.level).then_some(SinkKey(key))
-        };
-        let keys: Vec<_> = self.sinks.iter().filter_map(is_in_it).collect();
-        keys.into_iter().for_each(|key| self.take_level(key));
-    }
+/// More is known of the order in a branch: its sinks get what is right by that.
+pub(in crate::control) fn order_shown(out: &mut Distribution, index: usize) {
+    let is_in_it = |(key, sink): (usize, &Sink)| {
+        (sink.branch == Some(index) && out.bounded(sink) != sink.spec.level).then_some(SinkKey(key))
+    };
+    let keys: Vec<_> = out.sinks.iter().filter_map(is_in_it).collect();
+    keys.into_iter().for_each(|key| out.take_level(key));
 }

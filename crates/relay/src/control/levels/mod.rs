@@ -20,6 +20,7 @@ use outflow_media::Time;
 use outflow_packet::{Level, Parsed};
 
 pub use bounds::LevelBounds;
+pub(in crate::control) use choice::{bound_by_order, order_shown};
 pub(in crate::control) use coming::Coming;
 pub(in crate::control) use frames::{TsLevelBranch, TsLevels};
 pub(in crate::control) use showing::Showing;
