@@ -22,6 +22,8 @@ const show = (state, text) => {
   document.title = `${state === "publishing" ? "● " : ""}${name}`;
 };
 
+const GOES_WELL = { preview: "nothing is sent yet", publishing: "on air" };
+
 // What the relay's refusals mean, and what to do; its own words follow.
 const REFUSALS = {
   400: "The relay does not understand this browser: try another one",
@@ -71,7 +73,7 @@ const carry = (pc) => {
     if (kind === "video") prefer(transceiver);
   }
   pc.addEventListener("connectionstatechange", () => {
-    if (pc.connectionState === "connected") show("publishing", "on air");
+    if (pc.connectionState === "connected") show("publishing", GOES_WELL.publishing);
   });
 };
 
@@ -127,7 +129,7 @@ const look = async () => {
   await open(KINDS);
   if (wanted) return;
   if (!looking) return close();
-  show("preview", "nothing is sent yet");
+  show("preview", GOES_WELL.preview);
 };
 
 // A choice has changed. What is not open follows it later.
@@ -142,6 +144,8 @@ const choose = async (kinds) => {
 const attempt = async (job) => {
   try {
     await job();
+    const { state } = document.body.dataset;
+    if (state in GOES_WELL) show(state, GOES_WELL[state]);
   } catch (error) {
     complain(error);
   }
