@@ -132,8 +132,8 @@ impl Estimator {
         }
     }
 
-    /// The next `packets` packets, of which the first has this number, are sent as a probe for so many bits a second: at
-    /// that rate, media or what fills up. A dozen, or 20 ms of them, are enough. There is one probe at a time; one that
+    /// The next `packets` packets, of which the first has this number, are sent as a probe for `target_bps`: at that rate, media
+    /// or what fills up. A dozen, or 20 ms of them, are enough. There is one probe at a time; one that
     /// is not sent within a second says nothing.
     pub fn handle_probe(&mut self, now: Time, first: u64, packets: u64, bps: u64) {
         self.probes.begin(now, first, packets, bps as f64);

@@ -65,7 +65,7 @@ impl Ledger {
         self.next
     }
 
-    /// The next packet is sent, with so many bytes. Answers its number.
+    /// The next packet, of `bytes`, is sent. Answers its number.
     pub fn handle_sent(&mut self, now: Time, bytes: u64) -> u64 {
         self.make_room(now);
         let number = self.next;
@@ -169,7 +169,7 @@ mod tests {
         Time::from_millis(ms)
     }
 
-    /// One that has sent so many packets, one a millisecond from the first second on, of 100 bytes and more.
+    /// One that has sent `count` packets, one a millisecond from the first second on, of 100 bytes and more.
     fn sent(first: u16, count: u64) -> Ledger {
         let mut ledger = Ledger::new(first);
         for n in 0..count {

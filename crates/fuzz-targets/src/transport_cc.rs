@@ -10,7 +10,7 @@ use outflow_rtp::Arrivals;
 use outflow_rtp::limits::{ARRIVALS_MAX, TRANSPORT_STATUSES_MAX};
 use outflow_rtp::rtcp::transport_cc::{self, Feedback, Writer};
 
-/// The clock that messages tell of wraps after so many microseconds.
+/// When the clock wraps that messages tell of, in microseconds.
 const WRAPS_US: i64 = (1 << 24) * 64_000;
 
 /// Behind a byte of zero come packets of RTCP. Behind another one come steps, each of a byte that says what, and three

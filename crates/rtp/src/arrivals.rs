@@ -43,7 +43,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// A packet of so many bytes came. Of one that came before, the first time counts.
+    /// A packet of `bytes` came. Of one that came before, the first time counts.
     pub fn handle(&mut self, now: Time, sequence: u16, bytes: usize) {
         self.bytes += bytes as u64;
         let Some(number) = self.place(now, sequence) else { return };
@@ -132,7 +132,7 @@ mod tests {
         Time::from_millis(ms)
     }
 
-    /// One to which these packets came, of so many bytes, at so many milliseconds.
+    /// One to which these packets came, of `bytes` each, at these milliseconds.
     fn with(packets: &[(u16, u64)], bytes: usize) -> Arrivals {
         let mut arrivals = Arrivals::default();
         packets.iter().for_each(|(sequence, ms)| arrivals.handle(at(*ms), *sequence, bytes));
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn messages_are_as_far_apart_as_the_rate_has_it() {
-        // In milliseconds, of packets of so many bytes, one in 10 ms: 800 kbit/s, 80 kbit/s, 8 kbit/s.
+        // In milliseconds, of packets of these sizes, one in 10 ms: 800 kbit/s, 80 kbit/s, 8 kbit/s.
         for (bytes, interval) in [(1000, 50), (100, 136), (10, 250)] {
             let mut arrivals = Arrivals::default();
             let mut polls = Vec::new();

@@ -186,6 +186,11 @@ pub const fn sequence(header: &[u8; HEADER]) -> u16 {
     u16::from_be_bytes([header[2], header[3]])
 }
 
+/// The timestamp of a header (RFC 3550, section 5.1).
+pub const fn timestamp(header: &[u8; HEADER]) -> u32 {
+    u32::from_be_bytes([header[4], header[5], header[6], header[7]])
+}
+
 /// Says in a packet that no padding stands at its end, and whether it has the marker.
 pub fn set_flags(header: &mut [u8; HEADER], has_marker: bool) {
     header[0] &= !PADDING;

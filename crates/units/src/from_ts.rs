@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 use outflow_media::codec::annex_b::Units;
-use outflow_media::codec::{Entry, Unit, h264, h265, opus};
+use outflow_media::codec::{h264, h265, opus};
+use outflow_media::frames::Frames;
 use outflow_media::{AccessUnit, Time};
+use outflow_rtp::payload::depacketize::Dropped;
 use outflow_ts::clock::pts_distance;
 use outflow_ts::{Coding, OpusPackets, Pes, PesDropped, TsDemux};
 
@@ -88,9 +90,9 @@ impl FromTs {
     }
 
     /// What was dropped; what holds no packets of its codec is malformed.
-    pub fn dropped(&self) -> PesDropped {
-        let dropped = self.demux.dropped();
-        PesDropped { malformed: dropped.malformed + self.malformed, ..dropped }
+    pub fn dropped(&self) -> Dropped {
+        let PesDropped { incomplete, too_large, malformed } = self.demux.dropped();
+        Dropped { incomplete, too_large, late: 0, malformed: malformed + self.malformed }
     }
 }
 
@@ -109,24 +111,18 @@ impl Track {
     }
 }
 
-/// Whether decoding can start at an access unit, by what stands in front of its first slice.
+/// Whether decoding can start at an access unit, by what stands in front of its first slice, and that.
 fn is_key(coding: Coding, data: &Bytes) -> bool {
-    let mut has_parameters = false;
+    let mut frames = Frames::new();
     for unit in Units::of(data) {
         let head = unit.get(..HEAD).unwrap_or(unit);
-        let unit = match coding {
+        frames.unit(match coding {
             Coding::H265 => h265::classify(head),
             _ => h264::classify(head),
-        };
-        match unit {
-            Unit::Parameters { .. } => has_parameters = true,
-            Unit::Sei { recovery: true } => return true,
-            Unit::Slice(slice) => {
-                let is_intra = slice.prediction == outflow_media::codec::Prediction::Intra;
-                return slice.entry != Entry::No || (has_parameters && is_intra);
-            }
-            _ => {}
+        });
+        if frames.is_known() {
+            break;
         }
     }
-    false
+    frames.current().key
 }

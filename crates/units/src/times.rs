@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use outflow_media::Codec;
+use outflow_media::codec::annex_b::Units;
 use outflow_media::codec::{h264, h265, sps};
 use outflow_rtp::payload::depacketize::DepacketizedUnit;
 
@@ -97,7 +98,5 @@ pub(super) fn h265_depth(unit: &[u8]) -> Option<u8> {
 /// The depth that the sequence parameter set in front of a key frame tells.
 pub(super) fn parameter_depth(data: &[u8], depth_of: fn(&[u8]) -> Option<u8>) -> u8 {
     let head = data.get(..LOOKED_AT).unwrap_or(data);
-    let starts = head.windows(3).enumerate().filter(|(_, window)| *window == [0, 0, 1]);
-    let mut depths = starts.filter_map(|(at, _)| depth_of(head.get(at + 3..)?));
-    depths.next().unwrap_or(USUAL_DEPTH)
+    Units::of(head).find_map(depth_of).unwrap_or(USUAL_DEPTH)
 }

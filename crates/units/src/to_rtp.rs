@@ -34,11 +34,6 @@ impl ToRtp {
         ToRtp { tracks: numbers.zip(tracks).map(output).collect() }
     }
 
-    /// Whether the track at this index is carried.
-    pub fn carries(&self, track: usize) -> bool {
-        self.tracks.get(track).is_some_and(Option::is_some)
-    }
-
     /// The RTP timestamp that a track has at a time of the timeline.
     pub fn timestamp(&self, track: usize, ticks: i64) -> Option<u32> {
         self.tracks.get(track)?.as_ref().map(|output| output.timestamp(ticks))

@@ -11,7 +11,7 @@ use outflow_media::Time;
 
 use crate::ledger::Outcome;
 
-/// It is decided after so long, and so many packets.
+/// It is decided after this time, once this number of packets has been told.
 const DECIDED: Duration = Duration::from_millis(500);
 const PACKETS_LEAST: u32 = 20;
 
@@ -86,7 +86,7 @@ mod tests {
         Outcome { number: 1, bytes: 1000, sent, received_us, was_lost }
     }
 
-    /// The bound after half-seconds in which so many of 100 packets were lost, at a rate by delay of 1 Mbit/s.
+    /// The bound after half-seconds in which `lost` of 100 packets were lost, at a rate by delay of 1 Mbit/s.
     fn after(losses: &mut Losses, from: u64, lost: &[u32]) -> Option<f64> {
         for (n, lost) in lost.iter().enumerate() {
             let now = Time::from_millis((from + n as u64) * 500);

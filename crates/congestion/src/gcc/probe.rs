@@ -24,7 +24,7 @@ const FASTER: f64 = 2.0;
 const SUCCEEDED: f64 = 0.7;
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// So many times the estimate is probed for.
+/// What is probed for is this multiple of the estimate.
 const TIMES: f64 = 2.0;
 
 /// What is known of a probe's packets.
@@ -44,7 +44,7 @@ struct Probe {
 /// What a probe says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Found {
-    /// So many bits a second fit.
+    /// This rate fits, in bits a second.
     Fits(f64),
     /// Nothing.
     Nothing,
@@ -66,7 +66,7 @@ impl Probes {
         is_due.then(|| wanted_bps.min(estimate_bps * TIMES))
     }
 
-    /// The packets from a number on, so many, are sent as a probe from now on.
+    /// `count` packets, from the number `first` on, are sent as a probe from now on.
     pub(super) fn begin(&mut self, now: Time, first: u64, count: u64, target_bps: f64) {
         let (last, packets, bytes) = (first.saturating_add(count.max(1) - 1), 0, 0);
         let (sent, received_us) = (None, None);
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     /// What a probe of ten packets of 1000 bytes for 8 Mbit/s says, of which these arrive: sent one a millisecond,
-    /// arrived one each so many microseconds.
+    /// arrived `every_us` apart.
     fn found(packets: &[u64], every_us: i64) -> Option<Found> {
         let mut probes = Probes::default();
         probes.begin(Time::from_millis(100), 20, 10, 8e6);

@@ -13,10 +13,10 @@ const BETA: f64 = 0.85;
 /// It grows so much in a second while nothing is known of what the way carries.
 const GROWTH: f64 = 1.08;
 
-/// And by so many bits a second, in a second, at least.
+/// And by this rate in a second, in bits a second, at least.
 const GROWTH_BPS_LEAST: f64 = 4_000.0;
 
-/// It grows to no more than so many times what gets through: what is not used is not known to fit. That much more is
+/// It grows to no more than this multiple of what gets through: what is not used is not known to fit. The rate below is
 /// added, so that it grows from next to nothing.
 const BEYOND: f64 = 1.5;
 const BEYOND_BPS: f64 = 10_000.0;
@@ -171,7 +171,7 @@ mod tests {
         Rate::new(bps, (1e4, 1e8))
     }
 
-    /// The rate after so many updates, 50 ms apart, from a moment on.
+    /// The rate after `updates`, 50 ms apart, from a moment on.
     fn after(rate: &mut Rate, from_ms: u64, updates: u64, usage: Usage, through: Option<f64>) -> f64 {
         (0..updates).for_each(|n| rate.update(Time::from_millis(from_ms + n * 50), usage, through, RTT));
         rate.bps()

@@ -32,7 +32,7 @@ const GAIN_DOWN: f64 = 0.00018;
 const BEYOND: f64 = 15.0;
 const ADAPTS_MS: f64 = 100.0;
 
-/// Packets wait longer for so many milliseconds before that is told (section 5.4).
+/// For how long packets wait longer, in milliseconds, before that is told (section 5.4).
 const OVER_MS: f64 = 10.0;
 
 /// What the detector tells.

@@ -28,6 +28,7 @@ pub mod wasm;
 
 mod by_frame;
 mod copies;
+mod counted;
 mod select;
 mod srtp;
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Elementary streams of a transport stream as RTP, a track each.
 
 use outflow_media::{Codec, Format, Time, Track};
-use outflow_packet::{DropReason, Packet, Parser};
-use outflow_ts::{Coding, PesDropped, programme_in};
+use outflow_packet::{Packet, Parser};
+use outflow_ts::{Coding, programme_in};
 use outflow_units::FromTs;
 
+use super::counted::Counted;
 use crate::{
     Content, Contents, Contract, Control, Element, Form, Gives, Item, Kind, Make, Message, OUT, Opt, Setting,
     Settings, Signals, Tally, Unfit,
@@ -133,7 +134,7 @@ struct Works {
     /// Once the first datagram has shown the stream's SSRC.
     to_rtp: Option<outflow_units::ToRtp>,
     parser: Parser,
-    counted: PesDropped,
+    counted: Counted,
 }
 
 impl Works {
@@ -144,7 +145,7 @@ impl Works {
             to_rtp: None,
             parser: Parser::new(&Format::Rtp(format.clone())),
             tracks: format,
-            counted: PesDropped::default(),
+            counted: Counted::default(),
         }
     }
 
@@ -170,14 +171,6 @@ impl Works {
             });
         });
     }
-
-    fn count(&mut self, tally: &mut Tally) {
-        let now = self.from_ts.dropped();
-        let before = core::mem::replace(&mut self.counted, now);
-        tally.drops.add(DropReason::Incomplete, now.incomplete - before.incomplete);
-        tally.drops.add(DropReason::Oversized, now.too_large - before.too_large);
-        tally.drops.add(DropReason::Malformed, now.malformed - before.malformed);
-    }
 }
 
 impl Element for ToRtp {
@@ -194,7 +187,7 @@ impl Element for ToRtp {
         let ToRtp { works: Some(works), out, .. } = self else { return batch.clear() };
         batch.drain(..).for_each(|item| works.push(&item, out));
         core::mem::swap(batch, out);
-        works.count(tally);
+        works.counted.count(works.from_ts.dropped(), tally);
     }
 
     fn message(&mut self, _: Time, message: Message) -> Option<Message> {
@@ -228,6 +221,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use outflow_media::{AccessUnit, Tag};
+    use outflow_packet::DropReason;
     use outflow_packet::receive::RtpWrap;
     use outflow_units::ToTs;
 

@@ -5,12 +5,12 @@ use core::any::Any;
 use bytes::Bytes;
 use minicbor::{Decode, Encode};
 use outflow_media::{Format, Time, Track};
+use outflow_packet::Packet;
 use outflow_packet::receive::{RtpWrap, SavedWrap};
-use outflow_packet::{DropReason, Packet};
-use outflow_rtp::payload::depacketize::Dropped;
 use outflow_ts::{FindingsPool, Found, TsReader, UnsupportedCodec};
 use outflow_units::{FromRtp, SavedToTs};
 
+use super::counted::Counted;
 use crate::{
     Content, Contents, Contract, Control, Element, Gives, Item, Kind, Make, Message, OUT, Replay, Signals,
     Tally, Unfit,
@@ -53,7 +53,7 @@ struct Works {
     findings: FindingsPool,
     /// RTP headers, for sinks that get the transport stream by RTP; of the source's SSRC.
     wrap: Option<RtpWrap>,
-    counted: Dropped,
+    counted: Counted,
 }
 
 impl Works {
@@ -69,7 +69,7 @@ impl Works {
             found: Vec::new(),
             findings: FindingsPool::default(),
             wrap: None,
-            counted: Dropped::default(),
+            counted: Counted::default(),
         })
     }
 
@@ -99,11 +99,7 @@ impl Works {
     fn count(&mut self, tally: &mut Tally) {
         let mut now = self.from_rtp.dropped();
         now.malformed += self.to_ts.refused();
-        let before = core::mem::replace(&mut self.counted, now);
-        tally.drops.add(DropReason::Late, now.late - before.late);
-        tally.drops.add(DropReason::Incomplete, now.incomplete - before.incomplete);
-        tally.drops.add(DropReason::Malformed, now.malformed - before.malformed);
-        tally.drops.add(DropReason::Oversized, now.too_large - before.too_large);
+        self.counted.count(now, tally);
     }
 }
 

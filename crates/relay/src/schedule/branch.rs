@@ -209,12 +209,12 @@ impl Branch {
                 Some(_) if entry.rtp_header[0] != 0 => entry.preamble_header(),
                 _ => entry.rtp_header,
             };
-            if let Some([_, _, s0, s1, t0, t1, t2, t3, ..]) = entry.packet.rtp_header(&apart).copied() {
+            if let Some(header) = entry.packet.rtp_header(&apart) {
                 let sequence_offset = if track == self.ring.main_track() { sink.sequence_offset } else { 0 };
                 points.push(StartPoint {
                     track,
-                    sequence: u16::from_be_bytes([s0, s1]).wrapping_sub(sequence_offset),
-                    timestamp: u32::from_be_bytes([t0, t1, t2, t3]),
+                    sequence: outflow_rtp::sequence(header).wrapping_sub(sequence_offset),
+                    timestamp: outflow_rtp::timestamp(header),
                 });
             }
         }

@@ -5,7 +5,8 @@ use outflow_media::codec::h264::nal_type;
 
 use super::{NalHeader, Piece, aggregated};
 
-const STAP_A: u8 = 24;
+/// The type of an aggregate.
+pub(super) const STAP_A: u8 = 24;
 const STAP_B: u8 = 25;
 const MTAP16: u8 = 26;
 const MTAP24: u8 = 27;

@@ -5,7 +5,8 @@ use outflow_media::codec::h265::nal_type;
 
 use super::{NalHeader, Piece, aggregated};
 
-const AGGREGATION: u8 = 48;
+/// The type of an aggregate.
+pub(super) const AGGREGATION: u8 = 48;
 const FRAGMENT: u8 = 49;
 const PACI: u8 = 50;
 

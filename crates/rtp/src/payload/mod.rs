@@ -56,6 +56,12 @@ impl NalHeader {
     }
 }
 
+/// The flags of a fragmentation header: whether a NAL unit begins with the fragment, and whether it ends with it (RFC 6184,
+/// section 5.8; RFC 7798, section 4.4.3).
+const fn fragment_flags(begins: bool, ends: bool) -> u8 {
+    (begins as u8) << 7 | (ends as u8) << 6
+}
+
 /// What a payload of H.264 or H.265 holds, one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Piece<'a> {

@@ -5,7 +5,7 @@ use outflow_media::codec::annex_b::Units;
 use outflow_media::codec::{h264, h265};
 use outflow_media::format::{Codec, Track};
 
-use super::{NalHeader, h264 as nal_h264, h265 as nal_h265};
+use super::{NalHeader, fragment_flags, h264 as nal_h264, h265 as nal_h265};
 use crate::limits::PAYLOAD_BYTES_MAX;
 use crate::{HEADER, MARKER, PlainHeader};
 
@@ -13,12 +13,6 @@ use crate::{HEADER, MARKER, PlainHeader};
 const BLOCK_BYTES: usize = 64 << 10;
 /// Bytes of the size that stands in front of each unit of an aggregate.
 const SIZE: usize = 2;
-/// Types of a NAL unit that is an aggregate.
-const STAP_A: u8 = 24;
-const AGGREGATION_H265: u8 = 48;
-/// Fragmentation header: the NAL unit begins here; it ends here.
-const BEGINS: u8 = 0x80;
-const ENDS: u8 = 0x40;
 
 /// Puts access units into packets whose payloads have at most [`PAYLOAD_BYTES_MAX`] bytes.
 ///
@@ -164,8 +158,7 @@ impl Packets<'_> {
         let each = data.len().div_ceil(data.len().div_ceil(room));
         let last = data.len().div_ceil(each) - 1;
         for (number, part) in data.chunks(each).enumerate() {
-            let flags = [(number == 0, BEGINS), (number == last, ENDS)];
-            let flags = flags.iter().filter(|(is, _)| *is).fold(0, |all, (_, flag)| all | flag);
+            let flags = fragment_flags(number == 0, number == last);
             let packet = self.begin(header.length + 1 + part.len(), out);
             match payload {
                 Payload::H265 => packet.extend_from_slice(&nal_h265::fragment(header, flags)),
@@ -222,12 +215,12 @@ impl Payload {
                 let before = before.map_or((high, low, sub_layer), |[first, second]| of(first, second));
                 let ((high, low), sub_layer) =
                     ((high, low).min((before.0, before.1)), sub_layer.min(before.2));
-                [AGGREGATION_H265 << 1 | high, low << 3 | sub_layer]
+                [nal_h265::AGGREGATION << 1 | high, low << 3 | sub_layer]
             }
             (_, unit) => {
                 let own = unit.first().map_or(0, |header| header & 0x60);
                 let most = before.map_or(0, |[header, _]| header & 0x60).max(own);
-                [most | STAP_A, 0]
+                [most | nal_h264::STAP_A, 0]
             }
         }
     }

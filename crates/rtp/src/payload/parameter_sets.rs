@@ -2,10 +2,12 @@
 
 use outflow_media::Codec;
 
+use super::{h264, h265};
+
 /// NAL unit type of a STAP-A, with the highest importance (RFC 6184, section 5.7.1).
-const STAP_A: u8 = 0x60 | 24;
+const STAP_A: u8 = 0x60 | h264::STAP_A;
 /// The two bytes of an aggregation packet's header: type 48, layer 0, temporal id 0 (RFC 7798, section 4.4.2).
-const AGGREGATION: [u8; 2] = [48 << 1, 1];
+const AGGREGATION: [u8; 2] = [h265::AGGREGATION << 1, 1];
 
 /// The RTP payload that has all parameter sets of a description: a STAP-A, or an aggregation packet. `None`
 /// where the description has not all of them, as then they come with the video.

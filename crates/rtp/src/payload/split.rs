@@ -3,11 +3,7 @@
 use outflow_media::Track;
 
 use super::reader::Payload;
-use super::{NalHeader, Piece, h264, h265};
-
-/// The first bit of a fragmentation header: the NAL unit begins here. The second: it ends here.
-const BEGINS: u8 = 0x80;
-const ENDS: u8 = 0x40;
+use super::{NalHeader, Piece, fragment_flags, h264, h265};
 
 /// Makes two payloads of one.
 #[derive(Debug, Clone, Copy)]
@@ -41,12 +37,11 @@ impl Splitter {
             [Piece::Whole(unit)] if unit.len() == payload.len() => {
                 let (bytes, data) = unit.split_at_checked(header.len())?;
                 let unit = NalHeader::of(bytes)?;
-                halves(data, |is_end| fragment(unit, if is_end { ENDS } else { BEGINS }))
+                halves(data, |is_end| fragment(unit, fragment_flags(!is_end, is_end)))
             }
-            [Piece::Fragment { header, data, first, last }] => halves(data, |is_end| {
-                let flags = [(first && !is_end, BEGINS), (last && is_end, ENDS)];
-                fragment(header, flags.iter().filter(|(is, _)| *is).fold(0, |all, (_, flag)| all | flag))
-            }),
+            [Piece::Fragment { header, data, first, last }] => {
+                halves(data, |is_end| fragment(header, fragment_flags(first && !is_end, last && is_end)))
+            }
             [_, _, ..] => aggregates(header, &pieces),
             _ => None,
         }

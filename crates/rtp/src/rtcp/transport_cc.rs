@@ -132,7 +132,7 @@ impl Statuses<'_> {
         Some(())
     }
 
-    /// Takes the time since the arrival before out of so many bytes.
+    /// Takes the time since the arrival before, which stands in `bytes`.
     fn arrival(&mut self, bytes: usize) -> Option<i64> {
         let (delta, behind) = self.deltas.split_at_checked(bytes)?;
         self.deltas = behind;

@@ -16,7 +16,7 @@ const FRAME: Duration = Duration::from_millis(40);
 /// Packets leave so much faster than the estimate, in percent.
 const PACE_PERCENT: u64 = 150;
 
-/// A probe has so many packets.
+/// Packets of a probe.
 const PROBE_PACKETS: u64 = 20;
 
 /// What it could use where a probe has shown that it fits, in bits a second.

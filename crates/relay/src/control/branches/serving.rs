@@ -124,8 +124,8 @@ fn into_branch(out: &mut Distribution, now: Time, index: usize, mut parsed: Pars
     if parsed.packet.tag.track == slot.branch.ring().main_track() {
         slot.goes_on.iter_mut().for_each(|goes_on| goes_on.number(&mut parsed));
         let Parsed { packet, rtp_header, .. } = &parsed;
-        if let Some([_, _, _, _, t0, t1, t2, t3, ..]) = packet.rtp_header(rtp_header) {
-            let timestamp = u32::from_be_bytes([*t0, *t1, *t2, *t3]);
+        if let Some(header) = packet.rtp_header(rtp_header) {
+            let timestamp = outflow_rtp::timestamp(header);
             has_shown = slot.showing.packet(&packet.tag, timestamp, VIDEO_CLOCK_RATE);
         }
     }

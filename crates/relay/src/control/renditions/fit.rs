@@ -85,10 +85,7 @@ impl Fit {
 fn stamp(parsed: &Parsed) -> Stamp {
     let Parsed { packet, rtp_header, .. } = parsed;
     let tag = &packet.tag;
-    let timestamp = packet.rtp_header(rtp_header).map_or(0, |header| {
-        let [_, _, _, _, t0, t1, t2, t3, ..] = *header;
-        u32::from_be_bytes([t0, t1, t2, t3])
-    });
+    let timestamp = packet.rtp_header(rtp_header).map_or(0, outflow_rtp::timestamp);
     // What a frame is may show behind its parameter sets.
     let opens = tag.key || tag.kind == Kind::Header;
     Stamp { arrived: packet.arrived, timestamp, first: tag.first, opens }

@@ -108,8 +108,7 @@ pub(in crate::control) struct Pushed {
 
 /// Sequence number and timestamp.
 pub(super) fn numbers(header: &[u8; HEADER]) -> (u16, u32) {
-    let [_, _, s0, s1, t0, t1, t2, t3, ..] = *header;
-    (u16::from_be_bytes([s0, s1]), u32::from_be_bytes([t0, t1, t2, t3]))
+    (outflow_rtp::sequence(header), outflow_rtp::timestamp(header))
 }
 
 impl Pushed {

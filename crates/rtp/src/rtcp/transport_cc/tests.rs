@@ -20,7 +20,7 @@ fn message(part: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A part about so many packets from 0xffff on, reference time 1, number 2, with these chunks and arrivals.
+/// A part about `count` packets from 0xffff on, reference time 1, number 2, with these chunks and arrivals.
 fn about(count: u16, chunks: &[u16], arrivals: &[u8]) -> Vec<u8> {
     let mut part = vec![0xff, 0xff, 0, 0, 0, 0, 1, 2];
     part[2..4].copy_from_slice(&count.to_be_bytes());
@@ -136,7 +136,7 @@ fn arrivals(packets: &[(usize, u64)]) -> Vec<Option<Time>> {
 
 #[test]
 fn messages_are_as_short_as_those_of_browsers() {
-    // The cases of libwebrtc's tests: so many chunks of two bytes and bytes of arrivals, in whole words.
+    // The cases of libwebrtc's tests: chunks of two bytes and bytes of arrivals, in whole words.
     let of = |packets: &[(usize, u64)]| {
         let all = written_of(1, &arrivals(packets));
         assert_eq!(all.len(), 1);
