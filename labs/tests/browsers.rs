@@ -20,14 +20,14 @@ fn configuration() -> String {
 }
 
 /// A test picture with a key frame a second and no B pictures, and a tone, by RTSP or as a transport stream.
-fn publishes(paths: &Paths, coding: &str, by: By) -> Result<Running> {
+fn publishes(paths: &Paths, coding: &str, sound: &str, by: By) -> Result<Running> {
     let to = match by {
         By::Rtsp => format!("-f rtsp -rtsp_transport tcp -pkt_size 1200 rtsp://{RELAY_IN}:{RTSP_PORT}/live"),
         By::Ts => format!("-f mpegts -method PUT http://{RELAY_IN}:{HTTP_PORT}/live.ts"),
     };
     let line = format!(
         "-re -f lavfi -i testsrc2=size=320x240:rate=25 -f lavfi -i sine=frequency=440:sample_rate=48000 \
-         -pix_fmt yuv420p -g 25 {coding} -c:a libopus -ac 2 -b:a 64k {to}"
+         -pix_fmt yuv420p -g 25 {coding} -c:a {sound} -ac 2 -b:a 64k {to}"
     );
     ffmpeg(&line).within(&paths.source).start()
 }
@@ -39,6 +39,7 @@ enum By {
 }
 
 const H264: &str = "-c:v libx264 -preset ultrafast -tune zerolatency -profile:v baseline";
+const OPUS: &str = "libopus";
 
 fn origin() -> String {
     format!("http://{RELAY_OUT}:{HTTP_PORT}")
@@ -74,14 +75,23 @@ fn a_browser_plays_a_stream_by_the_page() -> Result<()> {
     let Some(paths) = scene("browser", &["ffmpeg", CHROMIUM])? else { return Ok(()) };
     let mut relay = Relay::start(&paths.relay, &configuration())?;
     let vp8 = "-c:v libvpx -deadline realtime -cpu-used 8 -b:v 500k";
-    for (coding, by) in [(H264, By::Rtsp), (vp8, By::Rtsp), (H264, By::Ts)] {
-        let sender = publishes(&paths, coding, by)?;
+    for (coding, sound, by) in [
+        (H264, OPUS, By::Rtsp),
+        (vp8, OPUS, By::Rtsp),
+        (H264, OPUS, By::Ts),
+        (H264, "aac", By::Ts),
+        (H264, "mp2", By::Ts),
+    ] {
+        let sender = publishes(&paths, coding, sound, by)?;
         relay.wait_up("live")?;
         let mut browser = Browser::start(&paths.players)?;
         browser.open(&page())?;
         let seen = browser.wait_for("pictures and sound", SEEN, |seen| plays(seen, 50))?;
         let bright = seen["bright"].as_f64().unwrap_or(0.0);
-        ensure!((40.0..220.0).contains(&bright) && seen["state"] == "playing", "{coding} {by:?}: {seen}");
+        ensure!(
+            (40.0..220.0).contains(&bright) && seen["state"] == "playing",
+            "{coding} {sound} {by:?}: {seen}"
+        );
         let state = relay.wait_receivers("live", 1)?;
         ensure!(state["receivers"][0]["kind"] == "webrtc", "{state:#}");
         // It says that it leaves.
@@ -239,7 +249,7 @@ fn a_browser_comes_back_when_the_stream_does() -> Result<()> {
     browser.open(&page())?;
     let state = "document.body?.dataset.state";
     browser.wait_for("it waits for a publisher", state, |state| state == "waiting")?;
-    let sender = publishes(&paths, H264, By::Rtsp)?;
+    let sender = publishes(&paths, H264, OPUS, By::Rtsp)?;
     browser.wait_for("it plays", SEEN, |seen| plays(seen, 25))?;
     let pictures =
         |browser: &mut Browser| Ok::<_, anyhow::Error>(browser.evaluate(SEEN)?["pictures"].as_u64());
@@ -247,7 +257,7 @@ fn a_browser_comes_back_when_the_stream_does() -> Result<()> {
     std::thread::sleep(Duration::from_secs(1));
     let before = pictures(&mut browser)?;
     // The publisher that follows is the same stream to its viewers.
-    let _sender = publishes(&paths, H264, By::Rtsp)?;
+    let _sender = publishes(&paths, H264, OPUS, By::Rtsp)?;
     browser
         .wait_for("it plays on", SEEN, |seen| seen["pictures"].as_u64() > before.map(|count| count + 25))?;
     relay.wait_receivers("live", 1)?;
@@ -256,7 +266,7 @@ fn a_browser_comes_back_when_the_stream_does() -> Result<()> {
     browser.wait_for("it has lost the relay", state, |state| state == "waiting")?;
     relay.restart()?;
     relay.wait_receivers("live", 0)?;
-    let _again = publishes(&paths, H264, By::Rtsp)?;
+    let _again = publishes(&paths, H264, OPUS, By::Rtsp)?;
     browser.wait_for("it plays again", state, |state| state == "playing")?;
     Ok(())
 }

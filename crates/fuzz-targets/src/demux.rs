@@ -1,6 +1,7 @@
 //! Elementary streams of a transport stream, as RTP.
 
 use bytes::Bytes;
+use outflow_media::codec::aac::ADTS_MAX_FRAME;
 use outflow_media::{Codec, Time, Track};
 use outflow_rtp::limits::PAYLOAD_BYTES_MAX;
 use outflow_rtp::payload::RtpReader;
@@ -11,7 +12,8 @@ use outflow_units::{FromTs, ToRtp};
 /// Datagrams of seven packets, 10 ms one behind the other.
 pub(crate) fn demux(data: &[u8]) {
     let tracks = tracks();
-    let mut from = FromTs::new([Coding::H264, Coding::H265, Coding::Audio("Opus")]);
+    let audio = ["Opus", "AAC", "MPEG audio"].map(Coding::Audio);
+    let mut from = FromTs::new([Coding::H264, Coding::H265].into_iter().chain(audio));
     let mut to = ToRtp::new(&tracks, 7);
     let numbered = (0..).zip(&tracks);
     let mut readers: Vec<_> = numbered.map(|(number, track)| RtpReader::new(number, track)).collect();
@@ -19,6 +21,11 @@ pub(crate) fn demux(data: &[u8]) {
     for (number, datagram) in (0..).zip(data.chunks(DATAGRAM_BYTES)) {
         from.push(datagram, Time::from_millis(number * 10), &mut |unit, is_behind_gap| {
             assert!(unit.pts >= unit.dts, "decoded after it is presented");
+            // The others are coded again: the target "sound".
+            if unit.track >= tracks.len() {
+                assert!(unit.data.len() <= ADTS_MAX_FRAME, "a frame that is too long");
+                return;
+            }
             if is_behind_gap {
                 to.skip(unit.track);
             }

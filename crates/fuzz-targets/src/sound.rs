@@ -11,12 +11,13 @@ use crate::packets::packets;
 /// held back.
 const PACKETS_MAX: u64 = 50 + 14 + 1;
 
-/// The first packet is a configuration of AAC, or nothing for MPEG audio. The others are frames, with how far behind the
+/// The first packet is a configuration of AAC, one byte for ADTS, or nothing for MPEG audio. The others are frames, with how far behind the
 /// one before it each is, one byte: in steps of 256 ticks, -128 is far back.
 pub(crate) fn sound(data: &[u8]) {
     let mut frames = packets(data);
     let coding = match frames.next() {
         None | Some([]) => Coding::MpegAudio,
+        Some([_]) => Coding::Adts,
         Some(config) => match AudioSpecificConfig::parse(config) {
             Ok(config) => Coding::Aac(config),
             Err(_) => return,

@@ -68,4 +68,7 @@ pub const ROLLOVERS_MAX: u32 = 4096;
 /// Rollovers that are tried with each packet of an encrypted source, until one is right.
 pub const ROLLOVERS_AT_ONCE: u32 = 8;
 
+/// Bits a second of sound that is coded again, with one channel or two.
+pub const OPUS_BPS: u32 = 128_000;
+
 const _: () = assert!(REMEMBERED_VERDICTS > 32, "needs reach back 32 frames");

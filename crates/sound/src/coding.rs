@@ -8,6 +8,8 @@ pub enum Coding {
     /// AAC-LC, one raw data block a frame, without ADTS header (ISO/IEC 14496-3, section 4.4.2.1). Spectral band
     /// replication and parametric stereo on top of it are decoded if frames have them (HE-AAC).
     Aac(AudioSpecificConfig),
+    /// The same with the ADTS header of each frame, which tells the configuration (ISO/IEC 14496-3, section 1.A.3.2).
+    Adts,
     /// MPEG audio of layers I to III, one frame with its header (ISO/IEC 11172-3, ISO/IEC 13818-3). Sampling frequency
     /// and channels are told by each frame.
     MpegAudio,

@@ -1,7 +1,7 @@
 //! Frames into samples, by libraries.
 
 use nanomp3_core::MAX_SAMPLES_PER_FRAME;
-use outflow_media::codec::aac::AudioSpecificConfig;
+use outflow_media::codec::aac::{AdtsHeader, AudioSpecificConfig};
 use outflow_media::codec::mpeg_audio::FrameHeader;
 use rusty_aac::config::StreamConfig;
 
@@ -37,6 +37,7 @@ pub(crate) enum Decoded {
 /// A decoder, which keeps what later frames need of earlier ones.
 pub(crate) enum Decoder {
     Aac(Box<Aac>),
+    Adts(Adts),
     Mpeg(Box<Mpeg>),
 }
 
@@ -48,6 +49,10 @@ pub(crate) struct Aac {
     shape: Option<Shape>,
 }
 
+/// AAC of the configuration that the last frame has told.
+#[derive(Default)]
+pub(crate) struct Adts(Option<(AudioSpecificConfig, Box<Aac>)>);
+
 /// MPEG audio of layers I to III, without allocations.
 pub(crate) struct Mpeg {
     decoder: nanomp3_core::Decoder,
@@ -58,6 +63,7 @@ impl Decoder {
     pub(crate) fn new(coding: Coding) -> Result<Self, Unsupported> {
         match coding {
             Coding::Aac(config) => Aac::new(config).map(|aac| Decoder::Aac(Box::new(aac))),
+            Coding::Adts => Ok(Decoder::Adts(Adts::default())),
             Coding::MpegAudio => {
                 let decoded = [0.0; MAX_SAMPLES_PER_FRAME];
                 Ok(Decoder::Mpeg(Box::new(Mpeg { decoder: nanomp3_core::Decoder::new(), decoded })))
@@ -69,6 +75,8 @@ impl Decoder {
     pub(crate) fn reset(&mut self) {
         match self {
             Decoder::Aac(aac) => aac.reset(),
+            Decoder::Adts(Adts(Some((_, aac)))) => aac.reset(),
+            Decoder::Adts(Adts(None)) => {}
             Decoder::Mpeg(mpeg) => mpeg.decoder = nanomp3_core::Decoder::new(),
         }
     }
@@ -78,6 +86,7 @@ impl Decoder {
         pcm.clear();
         let decoded = match self {
             Decoder::Aac(aac) => aac.decode(frame, pcm),
+            Decoder::Adts(adts) => adts.decode(frame, pcm),
             Decoder::Mpeg(mpeg) => mpeg.decode(frame, pcm),
         };
         match decoded {
@@ -147,6 +156,19 @@ impl Aac {
             }
         }
         Some(shape)
+    }
+}
+
+impl Adts {
+    fn decode(&mut self, frame: &[u8], pcm: &mut Vec<f32>) -> Decoded {
+        let Some(header) = AdtsHeader::parse(frame) else { return Decoded::Nothing };
+        if self.0.as_ref().is_none_or(|(known, _)| *known != header.config) {
+            self.0 = Aac::new(header.config).ok().map(|aac| (header.config, Box::new(aac)));
+        }
+        let Some((_, aac)) = &mut self.0 else { return Decoded::Nothing };
+        // Several blocks in a frame are possible, and no encoder is known that writes them: the library would read one.
+        let block = frame.get(header.header..header.length).filter(|_| header.blocks == 1);
+        aac.decode(block.unwrap_or_default(), pcm)
     }
 }
 

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use opusic_c::{Channels, Decoder, SampleRate};
 use outflow_media::AccessUnit;
-use outflow_media::codec::aac::{ADTS_HEADER, AudioSpecificConfig};
+use outflow_media::codec::aac::{AdtsHeader, AudioSpecificConfig};
 use outflow_media::codec::mpeg_audio::frame_length;
 use proptest::prelude::*;
 
@@ -69,9 +69,9 @@ impl Track {
         while !left.is_empty() {
             let (length, header) = match self.coding {
                 Coding::Aac(_) => {
-                    let length = usize::from(left[3] & 3) << 11 | usize::from(left[4]) << 3;
-                    (length | usize::from(left[5] >> 5), ADTS_HEADER)
+                    AdtsHeader::parse(left).map(|header| (header.length, header.header)).unwrap()
                 }
+                Coding::Adts => (AdtsHeader::parse(left).unwrap().length, 0),
                 Coding::MpegAudio => (frame_length(left).unwrap(), 0),
             };
             let (frame, behind) = left.split_at(length);
@@ -186,6 +186,27 @@ fn assert_is_stereo_tone(track: Track) {
 #[test]
 fn aac_at_48_khz_stays_what_it_is() {
     assert_is_stereo_tone(aac_stereo());
+}
+
+#[test]
+fn frames_with_adts_headers_tell_their_configuration() {
+    let with_headers = |track: Track| Track { coding: Coding::Adts, ..track };
+    let stereo = aac_stereo();
+    let sound = Sound::of(with_headers(stereo));
+    assert!(sound.packets == Sound::of(stereo).packets, "the same as without");
+    let mono = with_headers(aac(44_100, 1, include_bytes!("fixtures/aac-44-mono.adts")));
+    let mut units = with_headers(stereo).units();
+    let behind = units.last().unwrap().pts + 1_920 - mono.units()[0].pts;
+    units.extend(mono.units().into_iter().map(|unit| AccessUnit { pts: unit.pts + behind, ..unit }));
+    let counts = coded(Coding::Adts, 128_000, &units).counts;
+    assert_eq!((counts.begun, counts.undecodable), (2, 0));
+    // Main profile, and several blocks in a frame.
+    for (at, bits) in [(2, 0xc0), (6, 3)] {
+        let mut frame = stereo.data[..200].to_vec();
+        frame[at] ^= bits;
+        let unit = AccessUnit { data: frame.into(), ..units[0].clone() };
+        assert_eq!(coded(Coding::Adts, 128_000, &[unit]).counts.undecodable, 1);
+    }
 }
 
 #[test]

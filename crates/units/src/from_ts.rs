@@ -10,17 +10,16 @@ use outflow_ts::clock::pts_distance;
 use outflow_ts::{Coding, OpusPackets, Pes, PesDropped, TsDemux};
 
 use crate::clock::{Clocks, START, TICKS};
+use crate::framing::Framing;
 
 /// Bytes of a NAL unit that say what it is.
 const HEAD: usize = 64;
 
-/// The name that a programme has for Opus.
-const OPUS: Coding = Coding::Audio("Opus");
-
 /// Puts the access units of chosen elementary streams together, with times that do not wrap.
 ///
-/// A PES packet of video holds one access unit; one of Opus any number of packets. The time of the stream is taken as it is
-/// as long as it goes on; where it leaps by more than ten seconds from what arrival says, it goes on from there.
+/// A PES packet of video holds one access unit; one of sound any number of frames, those of AAC with their ADTS headers.
+/// The time of the stream is taken as it is as long as it goes on; where it leaps by more than ten seconds from what
+/// arrival says, it goes on from there.
 #[derive(Debug)]
 pub struct FromTs {
     demux: TsDemux,
@@ -33,14 +32,28 @@ pub struct FromTs {
 #[derive(Debug)]
 struct Track {
     coding: Coding,
+    holds: Holds,
+    /// Something is missing in front of its next unit.
+    is_behind_gap: bool,
     /// Presentation and decoding time of its last unit.
     last: Option<(i64, i64)>,
+}
+
+/// What PES packets hold.
+#[derive(Debug)]
+enum Holds {
+    /// An access unit.
+    Picture,
+    /// Packets of Opus.
+    Opus,
+    /// Frames, wherever they are cut.
+    Frames(Framing),
 }
 
 impl FromTs {
     /// Of the first elementary stream of each of these codings; they are the tracks of the units.
     pub fn new(chosen: impl IntoIterator<Item = Coding>) -> Self {
-        let track = |coding| Track { coding, last: None };
+        let track = |coding| Track { coding, holds: Holds::of(coding), is_behind_gap: false, last: None };
         let tracks: Vec<_> = chosen.into_iter().map(track).collect();
         FromTs {
             demux: TsDemux::new(tracks.iter().map(|track| track.coding)),
@@ -58,6 +71,11 @@ impl FromTs {
     /// What comes next does not follow what came.
     pub fn break_off(&mut self) {
         self.demux.break_off();
+        for track in &mut self.tracks {
+            if let Holds::Frames(framing) = &mut track.holds {
+                framing.break_off();
+            }
+        }
     }
 
     /// A moment, and the time of the timeline then; nothing before the first unit.
@@ -72,19 +90,23 @@ impl FromTs {
             let Some(track) = tracks.get_mut(pes.stream) else { return };
             let Some((pts, dts)) = track.times(&pes, clocks, arrived) else { return *malformed += 1 };
             let unit = |pts, dts, key, data| AccessUnit { track: pes.stream, pts, dts, key, data };
-            if track.coding == OPUS {
-                let mut packets = OpusPackets::of(pes.data.clone());
-                let (mut at, mut is_behind_gap) = (pts, pes.is_behind_gap);
-                for packet in packets.by_ref() {
-                    let ticks =
-                        opus::samples(&packet).map_or(0, |samples| i64::from(samples) * TICKS / 48_000);
-                    out(unit(at, at, true, packet), core::mem::take(&mut is_behind_gap));
-                    at += ticks;
+            let Track { coding, holds, is_behind_gap, .. } = track;
+            *is_behind_gap |= pes.is_behind_gap;
+            let mut tell = |unit| out(unit, core::mem::take(is_behind_gap));
+            let mut sound = |data, at| tell(unit(at, at, true, data));
+            match holds {
+                Holds::Picture => {
+                    let key = is_key(*coding, &pes.data);
+                    tell(unit(pts, dts, key, pes.data));
                 }
-                *malformed += u64::from(packets.is_damaged());
-            } else {
-                let key = is_key(track.coding, &pes.data);
-                out(unit(pts, dts, key, pes.data), pes.is_behind_gap);
+                Holds::Opus => *malformed += u64::from(opus_packets(pes.data, pts, &mut sound)),
+                Holds::Frames(framing) => {
+                    if pes.is_behind_gap {
+                        framing.break_off();
+                    }
+                    let told = pes.pts.map(|_| pts);
+                    *malformed += u64::from(framing.push(pes.data, told, &mut sound));
+                }
             }
         });
     }
@@ -109,6 +131,28 @@ impl Track {
         self.last = Some((stamp.ticks.max(dts), dts));
         self.last
     }
+}
+
+impl Holds {
+    fn of(coding: Coding) -> Self {
+        match coding {
+            Coding::Audio("Opus") => Holds::Opus,
+            Coding::Audio("AAC") => Holds::Frames(Framing::adts()),
+            Coding::Audio("MPEG audio") => Holds::Frames(Framing::mpeg()),
+            _ => Holds::Picture,
+        }
+    }
+}
+
+/// Gives the packets of Opus that a PES packet of this time holds. Returns whether something in it is none.
+fn opus_packets(data: Bytes, pts: i64, out: &mut impl FnMut(Bytes, i64)) -> bool {
+    let (mut packets, mut at) = (OpusPackets::of(data), pts);
+    for packet in packets.by_ref() {
+        let ticks = opus::samples(&packet).map_or(0, |samples| i64::from(samples) * TICKS / 48_000);
+        out(packet, at);
+        at += ticks;
+    }
+    packets.is_damaged()
 }
 
 /// Whether decoding can start at an access unit, by what stands in front of its first slice, and that.

@@ -28,6 +28,7 @@
 //! ```
 
 mod clock;
+mod framing;
 mod from_rtp;
 mod from_ts;
 pub mod limits;

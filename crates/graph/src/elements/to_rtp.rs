@@ -1,11 +1,14 @@
 //! Elementary streams of a transport stream as RTP, a track each.
 
-use outflow_media::{Codec, Format, Time, Track};
+use outflow_media::{AccessUnit, Codec, Format, Time, Track};
 use outflow_packet::{Packet, Parser};
+use outflow_rtp::payload::depacketize::Dropped;
+use outflow_sound::ToOpus;
 use outflow_ts::{Coding, programme_in};
 use outflow_units::FromTs;
 
 use super::counted::Counted;
+use crate::limits::OPUS_BPS;
 use crate::{
     Content, Contents, Contract, Control, Element, Form, Gives, Item, Kind, Make, Message, OUT, Opt, Setting,
     Settings, Signals, Tally, Unfit,
@@ -30,7 +33,12 @@ pub const KIND: Kind = Kind {
             None,
             "The first stream of this codec; none if left out.",
         ),
-        Opt::new("audio", Form::Word(&["opus"]), None, "The first stream of this codec; none if left out."),
+        Opt::new(
+            "audio",
+            Form::Word(&["opus", "aac", "mpeg"]),
+            None,
+            "The first stream of this codec, all as Opus: AAC and MPEG audio are coded again. None if left out.",
+        ),
     ],
     make: Make::Core(|settings| match Tracks::of_settings(settings) {
         Tracks { video: None, audio: None } => {
@@ -49,10 +57,14 @@ pub struct Tracks {
     pub audio: Option<Coding>,
 }
 
-const OPUS: Coding = Coding::Audio("Opus");
-
 /// The words of codecs, and what a programme calls them.
-const CODINGS: [(&str, Coding); 3] = [("H264", Coding::H264), ("H265", Coding::H265), ("opus", OPUS)];
+const CODINGS: [(&str, Coding); 5] = [
+    ("H264", Coding::H264),
+    ("H265", Coding::H265),
+    ("opus", Coding::Audio("Opus")),
+    ("aac", Coding::Audio("AAC")),
+    ("mpeg", Coding::Audio("MPEG audio")),
+];
 
 impl Tracks {
     /// Those of the programme that the tables say with which a receiver begins.
@@ -87,6 +99,16 @@ impl Tracks {
         self.video.into_iter().chain(self.audio)
     }
 
+    /// What codes the sound again, if it is not Opus, with the number of its track.
+    fn sound(self) -> Option<(usize, ToOpus)> {
+        let coding = match self.audio? {
+            Coding::Audio("AAC") => outflow_sound::Coding::Adts,
+            Coding::Audio("MPEG audio") => outflow_sound::Coding::MpegAudio,
+            _ => return None,
+        };
+        Some((usize::from(self.video.is_some()), ToOpus::new(coding, OPUS_BPS).ok()?))
+    }
+
     /// The tracks: payload types from 96 on; parameter sets come in the packets.
     fn format(self) -> Vec<Track> {
         let track = |(payload_type, coding): (u8, Coding)| match coding {
@@ -94,7 +116,7 @@ impl Tracks {
                 let codec = Codec::H265 { vps: None, sps: None, pps: None };
                 Track { codec, payload_type, encoding: "H265".to_owned(), ..Track::h264() }
             }
-            OPUS => Track {
+            Coding::Audio(_) => Track {
                 codec: Codec::Opus,
                 payload_type,
                 clock_rate: 48_000,
@@ -131,6 +153,7 @@ struct ToRtp {
 struct Works {
     tracks: Vec<Track>,
     from_ts: FromTs,
+    sound: Option<(usize, ToOpus)>,
     /// Once the first datagram has shown the stream's SSRC.
     to_rtp: Option<outflow_units::ToRtp>,
     parser: Parser,
@@ -142,6 +165,7 @@ impl Works {
         let format = tracks.format();
         Works {
             from_ts: FromTs::new(tracks.codings()),
+            sound: tracks.sound(),
             to_rtp: None,
             parser: Parser::new(&Format::Rtp(format.clone())),
             tracks: format,
@@ -151,7 +175,7 @@ impl Works {
 
     /// Takes a datagram, and hands on the packets that are complete by it.
     fn push(&mut self, item: &Item, out: &mut Vec<Item>) {
-        let Works { tracks, from_ts, to_rtp, parser, .. } = self;
+        let Works { tracks, from_ts, sound, to_rtp, parser, .. } = self;
         let [.., s0, s1, s2, s3] = item.rtp_header;
         let new = || outflow_units::ToRtp::new(tracks, u32::from_be_bytes([s0, s1, s2, s3]));
         let to_rtp = to_rtp.get_or_insert_with(new);
@@ -159,17 +183,33 @@ impl Works {
             from_ts.begin(preamble);
         }
         let arrived = item.packet.arrived;
-        from_ts.push(&item.packet.bytes, arrived, &mut |unit, is_behind_gap| {
-            if is_behind_gap {
-                to_rtp.skip(unit.track);
-            }
+        let mut send = |unit: &AccessUnit, to_rtp: &mut outflow_units::ToRtp| {
             let track = unit.track as u8;
-            to_rtp.push(&unit, &mut |bytes| {
+            to_rtp.push(unit, &mut |bytes| {
                 // What is made is well-formed; were it not, it would not be sent.
                 let Ok(tag) = parser.tag(track, &bytes) else { return };
                 out.push(item.made(Packet { bytes, tag, arrived }));
             });
+        };
+        from_ts.push(&item.packet.bytes, arrived, &mut |unit, is_behind_gap| match sound {
+            // What is missing is silence.
+            Some((track, to_opus)) if *track == unit.track => {
+                to_opus.push(&unit, &mut |packet| send(&packet, to_rtp));
+            }
+            _ => {
+                if is_behind_gap {
+                    to_rtp.skip(unit.track);
+                }
+                send(&unit, to_rtp);
+            }
         });
+    }
+
+    /// What was dropped; what could not be decoded is malformed.
+    fn dropped(&self) -> Dropped {
+        let dropped = self.from_ts.dropped();
+        let undecodable = self.sound.as_ref().map_or(0, |(_, to_opus)| to_opus.counts().undecodable);
+        Dropped { malformed: dropped.malformed + undecodable, ..dropped }
     }
 }
 
@@ -187,7 +227,7 @@ impl Element for ToRtp {
         let ToRtp { works: Some(works), out, .. } = self else { return batch.clear() };
         batch.drain(..).for_each(|item| works.push(&item, out));
         core::mem::swap(batch, out);
-        works.counted.count(works.from_ts.dropped(), tally);
+        works.counted.count(works.dropped(), tally);
     }
 
     fn message(&mut self, _: Time, message: Message) -> Option<Message> {
@@ -220,13 +260,22 @@ impl Element for ToRtp {
 mod tests {
     use std::collections::BTreeSet;
 
-    use outflow_media::{AccessUnit, Tag};
+    use bytes::Bytes;
+    use outflow_media::Tag;
+    use outflow_media::codec::opus;
     use outflow_packet::DropReason;
     use outflow_packet::receive::RtpWrap;
+    use outflow_rtp::HEADER;
+    use outflow_ts::DATAGRAM_BYTES;
     use outflow_units::ToTs;
 
     use super::*;
     use crate::elements::testing::{Run, settings, word};
+
+    const OPUS: Coding = Coding::Audio("Opus");
+
+    /// Eight seconds of H.264 and AAC.
+    const CLIP: &[u8] = include_bytes!("../../../../assets/live.ts");
 
     /// A transport stream of H.264 and Opus, a picture and two packets of sound each 40 ms.
     fn stream(pictures: i64) -> Vec<Item> {
@@ -249,14 +298,18 @@ mod tests {
             let arrived = Time::from_millis(40 * number.unsigned_abs());
             for unit in units {
                 to.push(&unit, &mut |bytes| {
-                    let mut item = Item::empty();
-                    item.packet = Packet { bytes, tag: Tag::default(), arrived };
-                    item.rtp_header = wrap.next(arrived);
-                    items.push(item);
+                    items.push(item(bytes, arrived, &mut wrap));
                 });
             }
         }
         items
+    }
+
+    fn item(bytes: Bytes, arrived: Time, wrap: &mut RtpWrap) -> Item {
+        let mut item = Item::empty();
+        item.packet = Packet { bytes, tag: Tag::default(), arrived };
+        item.rtp_header = wrap.next(arrived);
+        item
     }
 
     fn run() -> Run {
@@ -279,6 +332,38 @@ mod tests {
         assert_eq!(of(0).filter(|item| item.packet.tag.last).count(), 10);
         let ssrc = |item: &Item| item.header().map(|header| header[11]);
         assert_eq!((of(0).next().and_then(ssrc), of(1).next().and_then(ssrc)), (Some(77), Some(78)));
+        assert_eq!(run.tally.drops.total(), 0, "{:?}", run.tally);
+    }
+
+    #[test]
+    fn aac_is_coded_again_and_stays_with_the_pictures() {
+        let (mut wrap, datagrams) = (RtpWrap::new(77), CLIP.chunks(DATAGRAM_BYTES));
+        let tracks = Tracks::said_by(CLIP).expect("it has some");
+        assert_eq!(tracks, Tracks { video: Some(Coding::H264), audio: Some(Coding::Audio("AAC")) });
+        let mut run = Run::new(&KIND, &tracks.into(), &Format::Ts);
+        let Format::Rtp(said) = run.format.clone() else { panic!("{:?}", run.format) };
+        assert_eq!((said[1].encoding.as_str(), said[1].clock_rate, said[1].channels), ("opus", 48_000, 2));
+        let all = datagrams.len() as u64;
+        let arrived = |number: u64| Time::from_millis(8_000 * number / all);
+        let items = (0..).zip(datagrams);
+        let items = items.map(|(number, bytes)| item(Bytes::from_static(bytes), arrived(number), &mut wrap));
+        let out = run.give(items.collect());
+        let of = |track| out.iter().filter(move |item| item.packet.tag.track == track);
+        let stamp =
+            |item: &Item| item.header().map(|h| u32::from_be_bytes([h[4], h[5], h[6], h[7]])).expect("RTP");
+        let heard: Vec<_> = of(1).map(stamp).collect();
+        assert!((398..=400).contains(&heard.len()), "{} packets", heard.len());
+        assert!(heard.windows(2).all(|pair| pair[1].wrapping_sub(pair[0]) == 960));
+        assert!(of(1).all(|item| opus::samples(&item.packet.bytes[HEADER..]) == Some(960)));
+        // Both begin within a frame of each other, on one clock.
+        let since = |track: u8, timestamp: u32| {
+            let (_, begins) = run.element.clock(track).expect("it has begun");
+            f64::from(timestamp.wrapping_sub(begins).cast_signed())
+                / f64::from(said[usize::from(track)].clock_rate)
+        };
+        let first = of(0).map(stamp).next().expect("a picture");
+        let apart = since(1, heard[0]) - since(0, first);
+        assert!(apart.abs() < 0.05, "{apart} s");
         assert_eq!(run.tally.drops.total(), 0, "{:?}", run.tally);
     }
 

@@ -88,6 +88,47 @@ impl AudioSpecificConfig {
     }
 }
 
+/// What an ADTS header says (ISO/IEC 14496-3, section 1.A.3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AdtsHeader {
+    /// What a decoder must know.
+    pub config: AudioSpecificConfig,
+    /// Bytes of the header, with its checksum if it has one.
+    pub header: usize,
+    /// Bytes of the frame, header included.
+    pub length: usize,
+    /// Raw data blocks of the frame: 1 to 4.
+    pub blocks: u32,
+}
+
+impl AdtsHeader {
+    /// Reads the seven bytes that a frame starts with; `None` if no frame starts here.
+    pub fn parse(data: &[u8]) -> Option<Self> {
+        let &[0xff, second, third, fourth, fifth, sixth, seventh, ..] = data else { return None };
+        // All of the sync word, and layer 0.
+        if second & 0xf6 != 0xf0 {
+            return None;
+        }
+        let header = if second & 1 == 1 { ADTS_HEADER } else { ADTS_HEADER + 2 };
+        let frequency_hz = *FREQUENCIES.get(usize::from(third >> 2 & 0xf))?;
+        let channels = (third & 1) << 2 | fourth >> 6;
+        let length = usize::from(fourth & 3) << 11 | usize::from(fifth) << 3 | usize::from(sixth >> 5);
+        let config = AudioSpecificConfig {
+            object_type: (third >> 6) + 1,
+            frequency_hz,
+            channels,
+            frame_samples: 1024,
+        };
+        let blocks = u32::from(seventh & 3) + 1;
+        (length > header).then_some(AdtsHeader { config, header, length, blocks })
+    }
+
+    /// Samples of the frame, of each channel and of the core coder.
+    pub fn samples(&self) -> u32 {
+        self.blocks * self.config.frame_samples
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,13 +166,29 @@ mod tests {
     }
 
     #[test]
+    fn an_adts_header_is_read_as_it_was_written() {
+        for (config, payload) in [([0x11, 0x90], 371), ([0x12, 0x08], 1), ([0x2b, 0x11], 8184)] {
+            let config = AudioSpecificConfig::parse(&[&config[..], &[0x88, 0]].concat()).unwrap();
+            let written = config.adts_header(payload).unwrap();
+            let length = payload + ADTS_HEADER;
+            let expected = AdtsHeader { config, header: ADTS_HEADER, length, blocks: 1 };
+            assert_eq!(AdtsHeader::parse(&written), Some(expected));
+            // With a checksum, and of a layer that it does not have.
+            assert_eq!(
+                AdtsHeader::parse(&[&[0xff, 0xf0], &written[2..]].concat()).map(|h| h.header),
+                (payload > 2).then_some(9)
+            );
+            assert_eq!(AdtsHeader::parse(&[&[0xff, 0xf3], &written[2..]].concat()), None);
+            assert_eq!(AdtsHeader::parse(&written[..6]), None);
+        }
+    }
+
+    #[test]
     fn the_adts_header_announces_the_frame() {
         let lc = AudioSpecificConfig::parse(&[0x11, 0x90]).unwrap();
         let header = lc.adts_header(371).unwrap();
         assert_eq!(header[..4], [0xff, 0xf1, 0x4c, 0x80]);
-        let length =
-            usize::from(header[3] & 3) << 11 | usize::from(header[4]) << 3 | usize::from(header[5] >> 5);
-        assert_eq!(length, 378);
+        assert_eq!(AdtsHeader::parse(&header).map(|header| header.length), Some(378));
         assert_eq!(lc.adts_header(8185), None);
         assert_eq!(lc.adts_header(usize::MAX), None);
         let odd = AudioSpecificConfig { frequency_hz: 47_999, ..lc };
