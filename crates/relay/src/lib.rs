@@ -27,6 +27,7 @@ pub use feedback::Feedback;
 pub use outflow_ring::WhenFull;
 pub use schedule::{
     BranchId, Encapsulation, LinkClaim, LinkId, Priority, Room, Share, SinkKey, SinkSpec, Timing, Transport,
+    Wish,
 };
 pub use selection::Selection;
 pub use send::{Order, Recipients, Report};

@@ -10,7 +10,7 @@ pub mod transport_cc;
 
 use core::time::Duration;
 
-pub use estimate::{Limit, limit_noted};
+pub use estimate::{Limit, estimated, limit_noted};
 pub use key_frame::key_frame_request;
 pub use level::{LevelAnswer, LevelMessage, LevelRequest};
 pub use lost::lost;

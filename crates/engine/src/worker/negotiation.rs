@@ -45,14 +45,14 @@ impl LiveStream {
     ) -> Option<(u8, Vec<u8>)> {
         let branch = self.core.sink(key).and_then(|sink| sink.branch);
         let track = branch.and_then(|branch| self.core.main_track(branch)).unwrap_or(0);
-        let (before, wanted) = (self.core.spec(key).map(|spec| spec.level), self.wanted_level(key));
+        let (before, wanted) = (self.core.spec(key).map(|spec| spec.level), self.wish(key));
         let answer = match wish {
             Request::Level(request) => {
                 let answer = self.core.handle_level_request(now, key, request);
                 let is_kept = self.keep_within_link(now, key, wanted, links).is_err();
                 answer.map(|mut answer| {
                     if let Some(kept) = wanted.filter(|_| is_kept) {
-                        answer.level = kept.number();
+                        answer.level = kept.level().number();
                     }
                     let ssrc = answer.media;
                     LevelMessage::Answer(answer).emit(ssrc, CNAME)
@@ -87,7 +87,7 @@ impl LiveStream {
         level: Option<u8>,
         links: &mut Links,
     ) -> Result<SessionState, ControlError> {
-        let (before, wanted) = (self.core.spec(key).map(|spec| spec.level), self.wanted_level(key));
+        let (before, wanted) = (self.core.spec(key).map(|spec| spec.level), self.wish(key));
         let told = self.core.handle_session_request(now, key, level);
         let kept = self.keep_within_link(now, key, wanted, links);
         self.note_level(key, before, &level);

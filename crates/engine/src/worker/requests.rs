@@ -80,7 +80,7 @@ impl Streams {
     ) -> Result<(), ControlError> {
         let mut done = Err(ControlError::UnknownReceiver(receiver));
         self.with_sink(id, receiver, |stream, key| {
-            let before = stream.wanted_level(key);
+            let before = stream.wish(key);
             let is_set = set(stream, key).map_err(|unfit| stream.unsupported(&unfit));
             done = is_set.and_then(|()| stream.keep_within_link(now, key, before, links));
             stream.count_wish(key);

@@ -162,7 +162,7 @@ impl LiveStream {
                 link: live.behind.as_ref().and_then(|behind| links.name(behind)).map(str::to_owned),
                 priority: priority_name(sink.spec.priority),
                 level: sink.spec.level.number(),
-                level_asked: sink.wanted_level.number(),
+                level_asked: sink.wish.asked.number(),
                 state: place_name(sink),
                 age_ms: now.since(sink.joined).as_millis() as u64,
                 bps: live.sent_bytes.bps(now, counters.bytes),

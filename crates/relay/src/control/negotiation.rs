@@ -13,7 +13,7 @@ use outflow_rtp::rtcp::{LevelAnswer, LevelRequest, Limit};
 use super::{State, Stream};
 use crate::limits::{LEVEL_HEADROOM_PERCENT, LEVEL_REQUEST_EVERY};
 use crate::requests::Refusal;
-use crate::schedule::SinkKey;
+use crate::schedule::{SinkKey, Wish};
 
 /// What a receiver gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,8 +86,8 @@ impl Stream {
         Ok(self.granted(now, key))
     }
 
-    /// A receiver says that its way carries so much: it gets the best level that fits. Returns whether that
-    /// was taken, whatever has changed.
+    /// A receiver says that its way carries so much: it gets the best level that fits, and that is no better than the
+    /// one that it asked for. Returns whether that was taken, whatever has changed.
     pub fn handle_limit(&mut self, now: Time, key: SinkKey, limit: Limit) -> bool {
         let Some(media) = self.media_of(key) else { return false };
         let Some(sink) = self.state.out.sinks.get_mut(key.0) else { return false };
@@ -100,11 +100,12 @@ impl Stream {
             return false;
         }
         sink.asked.take(None);
-        let current = sink.wanted_level;
+        let wish = sink.wish;
         let rates = self.rates_of(now, key);
-        if let Some(level) = affordable(&rates, limit.bps, current).filter(|level| *level != current) {
-            // It is one of those that there are.
-            let _ = self.set_level(key, level);
+        if let Some(carried) =
+            affordable(&rates, limit.bps, wish.carried).filter(|level| *level != wish.carried)
+        {
+            self.set_wish(key, Wish { carried, ..wish });
         }
         true
     }
@@ -245,6 +246,23 @@ mod tests {
         assert_eq!(tell(rates[0] * 2, 0), 1);
         assert_eq!(tell(1, 0), 3, "the base in any case");
         assert!(!stream.handle_limit(now, key, Limit { media: 5, bps: u64::MAX, overhead: 0 }));
+    }
+
+    #[test]
+    fn one_that_asked_for_a_level_gets_no_better_one_by_what_its_way_carries() {
+        let (mut stream, key, now) = playing();
+        stream.set_level(key, Level::new(2).expect("a level")).expect("there is one");
+        let rates = stream.rates_of(now, key);
+        let tell = |stream: &mut Stream, bps: u64, seconds: u64| {
+            let limit = Limit { media: SSRC, bps, overhead: 0 };
+            assert!(stream.handle_limit(now + core::time::Duration::from_secs(seconds), key, limit));
+            level(stream, key)
+        };
+        assert_eq!(tell(&mut stream, u64::MAX, 0), 2);
+        assert_eq!(tell(&mut stream, 1, 1), 3);
+        stream.set_level(key, Level::BEST).expect("there is one");
+        assert_eq!(level(&stream, key), 3, "what its way carries");
+        assert_eq!(tell(&mut stream, rates[0] * 2, 2), 1);
     }
 
     #[test]

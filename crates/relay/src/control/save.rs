@@ -18,7 +18,7 @@ use crate::save::{
     SavedCarried, SavedCounts, SavedFormat, SavedPacket, SavedPlace, SavedSender, SavedSink, SavedSplice,
     SavedStream, UNFIT_HELP, counters,
 };
-use crate::schedule::{Branch, Encapsulation, Place, Sink, SinkKey, Splice, Transport};
+use crate::schedule::{Branch, Encapsulation, Place, Sink, SinkKey, Splice, Transport, Wish};
 use outflow_ring::{Entry, Ring, Seq};
 
 impl State {
@@ -97,7 +97,8 @@ impl State {
             branch: name.map(str::to_owned),
             view: spec.view.to_string(),
             level: spec.level.number(),
-            wanted_level: sink.wanted_level.number(),
+            wanted_level: sink.wish.asked.number(),
+            carried_level: Some(sink.wish.carried.number()),
             by_rtp: spec.encapsulation.is_rtp(),
             by_stream: spec.transport == Transport::Stream,
             tracks: spec.tracks.0,
@@ -239,7 +240,8 @@ impl Stream {
         let out = &mut self.state.out;
         let (counters, drops) = saved.counts.counted();
         let mut sink = Sink::new(saved.id, spec, Time::from_nanos(saved.joined_ns));
-        sink.wanted_level = saved.wanted_level.try_into().unwrap_or(spec.level);
+        let carried = saved.carried_level.and_then(Level::new).unwrap_or(Level::BEST);
+        sink.wish = Wish { asked: saved.wanted_level.try_into().unwrap_or(spec.level), carried };
         sink.lossy_since = saved.lossy_since_ns.map(Time::from_nanos);
         (sink.counters, sink.drops) = (counters, drops);
         sink.asked = Asked::restore(&saved.asked);

@@ -108,6 +108,9 @@ pub struct SavedSink {
     /// Of a transport stream, a picture and a sound go by RTP as tracks of their own.
     #[n(30)]
     pub as_tracks: Option<bool>,
+    /// The best level that its way carries.
+    #[n(31)]
+    pub carried_level: Option<u8>,
 }
 
 /// A level of a transport stream, as another process has made it up to now.

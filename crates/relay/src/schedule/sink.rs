@@ -31,6 +31,27 @@ pub enum Place {
     },
 }
 
+/// The level that a receiver would have without bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wish {
+    /// The one that it asked for.
+    pub asked: Level,
+    /// The best one that its way carries, as it says.
+    pub carried: Level,
+}
+
+impl Wish {
+    /// This one, whatever the way carries.
+    pub fn for_level(asked: Level) -> Self {
+        Wish { asked, carried: Level::BEST }
+    }
+
+    /// No better than either.
+    pub fn level(self) -> Level {
+        self.asked.max(self.carried)
+    }
+}
+
 /// One receiver of a stream.
 #[derive(Debug)]
 pub struct Sink {
@@ -38,8 +59,8 @@ pub struct Sink {
     pub id: u64,
     /// What it wants, as far as it gets that: a bound may lower the level.
     pub spec: SinkSpec,
-    /// The level that it asked for.
-    pub wanted_level: Level,
+    /// The level that it asked for, as far as its way carries that.
+    pub wish: Wish,
     /// Index of its branch in the stream; `None` until the stream has a format.
     pub branch: Option<usize>,
     /// When it joined.
@@ -85,7 +106,7 @@ impl Sink {
         Sink {
             id,
             spec,
-            wanted_level: spec.level,
+            wish: Wish::for_level(spec.level),
             branch: None,
             joined: now,
             lossy_since: None,

@@ -2,7 +2,7 @@
 //! (RFC 5104, section 4.2.1), which is answered by TMMBN (section 4.2.2).
 
 use rtcp_types::prelude::{FciBuilder, FciParser, RtcpPacketWriter};
-use rtcp_types::{FciFeedbackPacketType, RtcpParseError, RtcpWriteError, TransportFeedback};
+use rtcp_types::{FciFeedbackPacketType, PayloadFeedback, RtcpParseError, RtcpWriteError, TransportFeedback};
 
 use super::compound::{empty, written};
 
@@ -51,6 +51,48 @@ impl<'a> FciParser<'a> for Remb {
         let limit = |ssrc: &[u8; 4]| Limit { media: u32::from_be_bytes(*ssrc), bps, overhead: 0 };
         Ok(Remb(sources.map(limit).collect()))
     }
+}
+
+/// What is written of it, about one source.
+#[derive(Debug)]
+struct Estimated {
+    media: u32,
+    bps: u64,
+}
+
+impl FciBuilder<'_> for Estimated {
+    fn format(&self) -> u8 {
+        15
+    }
+
+    fn supports_feedback_type(&self) -> FciFeedbackPacketType {
+        FciFeedbackPacketType::PAYLOAD
+    }
+}
+
+impl RtcpPacketWriter for Estimated {
+    fn calculate_size(&self) -> Result<usize, RtcpWriteError> {
+        Ok(12)
+    }
+
+    fn write_into_unchecked(&self, buffer: &mut [u8]) -> usize {
+        let (mantissa, exponent) = unscaled(self.bps, 18);
+        let [_, m0, m1, m2] = mantissa.to_be_bytes();
+        buffer[..8].copy_from_slice(&[b'R', b'E', b'M', b'B', 1, (exponent as u8) << 2 | m0, m1, m2]);
+        buffer[8..12].copy_from_slice(&self.media.to_be_bytes());
+        12
+    }
+
+    fn get_padding(&self) -> Option<u8> {
+        None
+    }
+}
+
+/// A compound packet by which the receiver `ssrc` says that the way of the source `media` to it carries `bps` bits a second
+/// (REMB).
+pub fn estimated(ssrc: u32, media: u32, bps: u64, cname: &str) -> Vec<u8> {
+    let feedback = PayloadFeedback::builder_owned(Estimated { media, bps }).sender_ssrc(ssrc);
+    written(empty(ssrc, cname).add_packet(feedback))
 }
 
 /// Temporary maximum media stream bit rate: requests, or notifications.
@@ -141,6 +183,14 @@ mod tests {
             0x0f, 0xd0, 0x90, 0, 0, 0, 42,
         ];
         assert_eq!(limits(&bytes), [(1, Limit { media: 42, bps: 2_000_000, overhead: 0 }, false)]);
+    }
+
+    #[test]
+    fn an_estimate_is_read_as_it_was_written() {
+        for (bps, read) in [(0, 0), (262_143, 262_143), (2_500_001, 2_500_000), (u64::MAX, u64::MAX)] {
+            let limit = Limit { media: 42, bps: read, overhead: 0 };
+            assert_eq!(limits(&estimated(1, 42, bps, "x")), [(1, limit, false)]);
+        }
     }
 
     #[test]

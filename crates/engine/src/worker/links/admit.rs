@@ -4,7 +4,7 @@ use outflow_config::BitRate;
 use outflow_link::Declared;
 use outflow_media::Time;
 use outflow_packet::Level;
-use outflow_relay::{SinkKey, Stream};
+use outflow_relay::{SinkKey, Stream, Wish};
 
 use super::super::stream::LiveStream;
 use super::{Behind, Links};
@@ -42,17 +42,18 @@ impl Links {
         now: Time,
         core: &mut Stream,
         (key, receiver, behind): (SinkKey, ReceiverId, &Behind),
-        before: Option<Level>,
+        before: Option<Wish>,
     ) -> Result<(), ControlError> {
         let Some(link) = self.all.get_mut(&behind.link) else { return Ok(()) };
         let rate_bps = link.rate_bps();
         let Some((admission, may_lower)) = &mut link.admission else { return Ok(()) };
-        let Some(wanted) = core.sink(key).map(|sink| sink.wanted_level) else { return Ok(()) };
+        let Some(wish) = core.sink(key).map(|sink| sink.wish) else { return Ok(()) };
         let rates = takes(core, now, key, behind);
         let may_lower = *may_lower && before.is_none();
-        let admitted = admission.admit(receiver, (rate_bps, &rates), (wanted.number(), may_lower));
-        let (level, done) = match admitted {
-            Ok(level) => (Level::new(level), Ok(())),
+        let admitted = admission.admit(receiver, (rate_bps, &rates), (wish.level().number(), may_lower));
+        let is_other = |level: &Level| *level != wish.level();
+        let (other, done) = match admitted {
+            Ok(level) => (Level::new(level).filter(is_other).map(Wish::for_level), Ok(())),
             Err(full) => {
                 let [left, least] = [full.left_bps, full.takes_bps.1].map(BitRate);
                 let what = format!(
@@ -64,10 +65,7 @@ impl Links {
                 (before, Err(ControlError::NoRoom(what)))
             }
         };
-        if let Some(level) = level.filter(|level| *level != wanted) {
-            // It is one of those that there are.
-            let _ = core.set_level(key, level);
-        }
+        other.into_iter().for_each(|wish| core.set_wish(key, wish));
         done
     }
 
@@ -89,8 +87,8 @@ impl Links {
 
 impl LiveStream {
     /// The level that a sink wants.
-    pub(in super::super) fn wanted_level(&self, key: SinkKey) -> Option<Level> {
-        self.core.sink(key).map(|sink| sink.wanted_level)
+    pub(in super::super) fn wish(&self, key: SinkKey) -> Option<Wish> {
+        self.core.sink(key).map(|sink| sink.wish)
     }
 
     /// The level that a sink wants has changed: it has that if its link has room for it, else the one of before.
@@ -98,12 +96,12 @@ impl LiveStream {
         &mut self,
         now: Time,
         key: SinkKey,
-        before: Option<Level>,
+        before: Option<Wish>,
         links: &mut Links,
     ) -> Result<(), ControlError> {
         let LiveStream { core, sinks, .. } = self;
         let Some(Some(sink)) = sinks.get(key.0) else { return Ok(()) };
-        let has_changed = core.sink(key).map(|sink| sink.wanted_level) != before;
+        let has_changed = core.sink(key).map(|sink| sink.wish) != before;
         match &sink.behind {
             Some(behind) if has_changed => links.admit(now, core, (key, sink.id, behind), before),
             _ => Ok(()),

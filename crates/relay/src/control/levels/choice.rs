@@ -11,7 +11,7 @@ use crate::control::branches::ORIGINAL;
 use crate::control::distribution::Distribution;
 use crate::control::state::State;
 use crate::control::stream::Stream;
-use crate::schedule::{Encapsulation, Sink, SinkKey};
+use crate::schedule::{Encapsulation, Sink, SinkKey, Wish};
 
 impl Stream {
     /// Changes the quality that a sink wants. It gets less from the next frame on, and more from where that
@@ -27,9 +27,17 @@ impl Stream {
             let help = format!("write 1 (the best) to {levels}");
             return Err(Unfit::new(format!("there is no level {level}: the stream has {levels}"), help));
         }
-        out.sinks[key.0].wanted_level = level;
-        out.take_level(key);
+        let wish = Wish { asked: level, ..sink.wish };
+        self.set_wish(key, wish);
         Ok(())
+    }
+
+    /// A sink wishes something else: a level that there is, or one of before.
+    pub fn set_wish(&mut self, key: SinkKey, wish: Wish) {
+        let out = &mut self.state.out;
+        let Some(sink) = out.sinks.get_mut(key.0) else { return };
+        sink.wish = wish;
+        out.take_level(key);
     }
 
     /// Puts other bounds in place of those that are there. Sinks that get another level by that get less from
@@ -79,7 +87,7 @@ impl Distribution {
     pub(in crate::control) fn bounded(&self, sink: &Sink) -> Level {
         let name = sink.spec.branch.and_then(|branch| self.services.name(branch));
         let by_order = sink.branch.map_or(Level::BEST, |index| bound_by_order(self, sink, index));
-        sink.wanted_level.max(self.audience.bounds().of(name)).max(by_order)
+        sink.wish.level().max(self.audience.bounds().of(name)).max(by_order)
     }
 }
 

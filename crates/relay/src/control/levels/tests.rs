@@ -408,7 +408,7 @@ fn a_bound_holds_for_players_that_are_there_and_that_come_and_what_they_asked_fo
         bench.stream.sinks().map(|(_, sink)| sink.spec.level.number()).collect()
     };
     let wanted =
-        |bench: &Bench| -> Vec<u8> { bench.stream.sinks().map(|(_, s)| s.wanted_level.number()).collect() };
+        |bench: &Bench| -> Vec<u8> { bench.stream.sinks().map(|(_, s)| s.wish.asked.number()).collect() };
     assert_eq!((levels(&bench), wanted(&bench)), (vec![2, 3, 2], vec![1, 3, 1]));
     let from = bench.source.pictures.len();
     (0..2).for_each(|_| bench.group(None));
