@@ -5,7 +5,7 @@ use outflow_rtp::fmtp;
 use outflow_rtp::sdp::{Accepted, AcceptedPayload, Direction, Offer, OfferedMedia, OfferedPayload};
 
 use crate::ingest::Receiving;
-use crate::offered::{NACK, Section, TRANSPORT, TRANSPORT_NUMBER, feedback, is_usable, offers};
+use crate::offered::{NACK, Section, TRANSPORT, feedback, is_usable, offers, transport};
 
 /// A section of an offer that becomes a track.
 #[derive(Debug, Clone, Copy)]
@@ -56,22 +56,15 @@ impl Taken<'_> {
 
     pub(crate) fn receiving(&self) -> Receiving {
         let OfferedPayload { number, repair, clock_rate, .. } = *self.payload;
-        let (repeats, transport) = (offers(self.payload, NACK), self.transport());
+        let (repeats, transport) = (offers(self.payload, NACK), transport(self.media, self.payload));
         Receiving { payload_type: number, repair, repeats, transport, clock_rate }
-    }
-
-    /// The header extension in which its packets have a number of the whole transport, if it is told which of them came.
-    fn transport(&self) -> Option<u8> {
-        let is_it = |one: &&ExtensionMap| one.kind.uri() == TRANSPORT_NUMBER;
-        let offered = self.media.extensions.iter().find(is_it).map(|one| one.id);
-        offered.filter(|_| offers(self.payload, TRANSPORT))
     }
 }
 
 impl Section for Taken<'_> {
     fn accepted<'a>(&'a self, fmtp: &'a str) -> Accepted<'a> {
         let OfferedPayload { number, repair, ref encoding, clock_rate, channels, .. } = *self.payload;
-        let transport = self.transport();
+        let transport = transport(self.media, self.payload);
         let feedback = feedback(self.payload).into_iter().chain(transport.map(|_| TRANSPORT)).collect();
         let payload = AcceptedPayload { number, repair, encoding, clock_rate, channels, fmtp, feedback };
         let is_taken = |one: &&ExtensionMap| is_of_use(one) || Some(one.id) == transport;

@@ -53,6 +53,30 @@ pub(crate) const CATCH_UP_BURST: u64 = 32 << 10;
 /// A packet that came to the relay within this time is not held back: the viewer is up.
 pub(crate) const LIVE: Duration = Duration::from_millis(60);
 
+/// How often a stream is told what the way of a viewer carries ...
+pub(crate) const ESTIMATE_EVERY: Duration = Duration::from_millis(250);
+
+/// ... or after this time, where it is less than this share of what was told.
+pub(crate) const ESTIMATE_SOONEST: Duration = Duration::from_millis(100);
+
+/// See [`ESTIMATE_SOONEST`].
+pub(crate) const ESTIMATE_FALLS_PERCENT: u64 = 85;
+
+/// A way is probed for up to this share of the most that the viewer was ever sent: a better level has to leave some room.
+pub(crate) const PROBE_WANTED_PERCENT: u64 = 130;
+
+/// How long a probe takes, ...
+pub(crate) const PROBE_FOR: Duration = Duration::from_millis(20);
+
+/// ... in this many packets at least, ...
+pub(crate) const PROBE_PACKETS_LEAST: u64 = 12;
+
+/// ... and at most.
+pub(crate) const PROBE_PACKETS_MAX: u64 = 100;
+
+/// A probe is packets that were sent before, the largest of this many.
+pub(crate) const PROBE_CHOICE: usize = 16;
+
 /// Packets of RTCP a second that are read of a viewer; others are passed over.
 pub(crate) const RTCP_PER_SECOND: u64 = 100;
 

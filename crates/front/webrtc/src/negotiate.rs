@@ -7,7 +7,7 @@ use outflow_rtp::sdp::{
     Accepted, AcceptedPayload, AcceptedSource, Direction, Offer, OfferedMedia, OfferedPayload,
 };
 
-use crate::offered::{NACK, Section, feedback, is_usable, offers};
+use crate::offered::{NACK, Section, TRANSPORT, feedback, is_usable, offers, transport};
 use crate::settings::NAME;
 use crate::viewer::{Elements, Sending};
 
@@ -42,9 +42,17 @@ pub(crate) fn choose<'a>(
         })?;
         taken[number] = true;
         let repair = payload.repair.filter(|_| offers(payload, NACK)).map(|number| (number, random()));
-        let elements = Elements::of(media.extensions.iter().map(|one| (one.id, one.kind.uri())));
+        let offered = media.extensions.iter().map(|one| (one.id, one.kind.uri()));
+        let elements = Elements::of(offered, transport(media, payload));
         let splitter = Splitter::of(&tracks[number]);
-        let sending = Sending { payload_type: payload.number, ssrc: random(), repair, elements, splitter };
+        let sending = Sending {
+            payload_type: payload.number,
+            ssrc: random(),
+            is_video: tracks[number].codec.is_video(),
+            repair,
+            elements,
+            splitter,
+        };
         Some(Chosen { media, payload, track: number as u8, sending })
     };
     offer.media.iter().map(|media| (media, section(media))).collect()
@@ -90,6 +98,8 @@ impl Section for Chosen<'_> {
         let OfferedPayload { number, ref encoding, clock_rate, channels, .. } = *self.payload;
         let is_video = self.media.kind.eq_ignore_ascii_case("video");
         let Sending { ssrc, repair, elements, .. } = self.sending;
+        let mut told = if is_video { feedback(self.payload) } else { Vec::new() };
+        told.extend(elements.transport.map(|_| TRANSPORT));
         let payload = AcceptedPayload {
             number,
             repair: repair.map(|(number, _)| number),
@@ -97,7 +107,7 @@ impl Section for Chosen<'_> {
             clock_rate,
             channels,
             fmtp,
-            feedback: if is_video { feedback(self.payload) } else { Vec::new() },
+            feedback: told,
         };
         let track = if is_video { "video" } else { "audio" };
         let repair = repair.map(|(_, ssrc)| ssrc);

@@ -133,6 +133,12 @@ pub(crate) fn offers(payload: &OfferedPayload, word: &str) -> bool {
     payload.feedback.iter().any(|offered| offered == word)
 }
 
+/// The header extension in which packets have a number of the whole transport, if what becomes of them is told.
+pub(crate) fn transport(media: &OfferedMedia, payload: &OfferedPayload) -> Option<u8> {
+    let offered = media.extensions.iter().find(|one| one.kind.uri() == TRANSPORT_NUMBER).map(|one| one.id);
+    offered.filter(|_| offers(payload, TRANSPORT))
+}
+
 /// Whether a section can go by the path that all have in common.
 pub(crate) fn is_usable(media: &OfferedMedia) -> bool {
     media.is_bundled && media.protocol.ends_with("RTP/SAVPF")

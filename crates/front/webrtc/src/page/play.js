@@ -19,21 +19,27 @@ const begun = () => {
   showLevels();
 };
 
-// Levels: only where there is something to choose.
+// Levels: only where there is something to choose. The one that is chosen is the best that is sent; the viewer's network
+// may carry less.
+let chosen = Number(new URLSearchParams(location.search).get("level") ?? 1);
+
+const levels = async (change) => {
+  const response = await fetch(session.levels + location.search, change).catch(() => null);
+  return response?.ok ? await response.json() : { levels: [] };
+};
+
 const showLevels = async () => {
-  const response = await fetch(session.levels + location.search).catch(() => null);
-  const state = response?.ok ? await response.json() : { levels: [] };
+  const state = await levels();
   $("levels").hidden = state.levels.length < 2;
-  const options = state.levels.map((bps, index) => new Option(`${index + 1}: ${rate(bps)}`, index + 1));
-  $("level").replaceChildren(...options);
-  $("level").value = state.level;
+  const named = (bps, index) => `${index > 0 ? `At most ${index + 1}` : "Best"}: ${rate(bps)}`;
+  $("level").replaceChildren(...state.levels.map((bps, index) => new Option(named(bps, index), index + 1)));
+  $("level").value = Math.min(chosen, state.levels.length);
 };
 
 $("level").onchange = async () => {
-  const body = JSON.stringify({ level: Number($("level").value) });
-  const headers = { "Content-Type": "application/json" };
-  const response = await fetch(session.levels + location.search, { method: "PATCH", headers, body });
-  if (response.ok) $("level").value = (await response.json()).level;
+  chosen = Number($("level").value);
+  const body = JSON.stringify({ level: chosen });
+  await levels({ method: "PATCH", headers: { "Content-Type": "application/json" }, body });
 };
 
 // Statistics, once a second.
@@ -56,6 +62,10 @@ const figures = async () => {
     ["Buffered", `${Math.round(waited)} ms`],
     ["Freezes", picture.freezeCount ?? 0],
   ];
+  if (!$("levels").hidden) {
+    const state = await levels();
+    pairs.push(["Level", `${state.level} of ${state.levels.length}`]);
+  }
   before = picture;
   return pairs;
 };

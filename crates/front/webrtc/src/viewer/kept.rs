@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use outflow_media::Time;
 
 use super::media::Media;
-use crate::limits::{KEPT_FOR, KEPT_MAX, REPEAT_AFTER};
+use crate::limits::{KEPT_FOR, KEPT_MAX, PROBE_CHOICE, REPEAT_AFTER};
 
 /// The newest packets of a track, in the order of their numbers.
 #[derive(Debug, Default)]
@@ -29,6 +29,12 @@ impl Kept {
         }
         let at = self.packets.partition_point(|packet| packet.media.number < media.number);
         self.packets.insert(at, Packet { media, sent: now, repeated: None });
+    }
+
+    /// The largest of the newest packets, to be sent once more for the sake of it.
+    pub(super) fn large(&self) -> Option<&Media> {
+        let newest = self.packets.iter().rev().take(PROBE_CHOICE).map(|packet| &packet.media);
+        newest.max_by_key(|media| media.payload.len())
     }
 
     /// The packet with this number, to be sent once more; none if it is not kept any more, or is on its way again.

@@ -1,8 +1,11 @@
 //! A packet of a stream as a viewer gets it: with a header of its own.
 
+use arrayvec::ArrayVec;
 use bytes::Bytes;
 use outflow_packet::DropReason;
 use outflow_rtp::RtpHeader;
+
+use crate::offered::TRANSPORT_NUMBER;
 
 /// What a packet carries, and its place at a viewer.
 #[derive(Debug, Clone)]
@@ -22,6 +25,8 @@ pub(super) struct Head {
     pub(super) sequence: u16,
     /// It is sent once more: its first number (RFC 4588, section 4).
     pub(super) original: Option<u16>,
+    /// Its number among all packets to the viewer, where it tells which of them came.
+    pub(super) transport: Option<u16>,
 }
 
 /// Header extensions that a viewer has offered, by the numbers that it gave them.
@@ -29,6 +34,8 @@ pub(super) struct Head {
 pub(crate) struct Elements {
     /// How long pictures wait to be shown (`playout-delay`).
     pub(crate) delay: Option<u8>,
+    /// Numbers that all packets to the viewer share (`transport-wide-cc-extensions`).
+    pub(crate) transport: Option<u8>,
 }
 
 /// A packet of a stream, read.
@@ -60,9 +67,10 @@ impl Read {
 const ONE_BYTE: core::ops::RangeInclusive<u8> = 1..=14;
 
 impl Elements {
-    /// By the URIs that these numbers were offered for.
-    pub(crate) fn of<'a>(offered: impl Iterator<Item = (u8, &'a str)>) -> Self {
-        let mut elements = Elements::default();
+    /// By the URIs that these numbers were offered for; the one for numbers of the transport only if what becomes of
+    /// packets is told.
+    pub(crate) fn of<'a>(offered: impl Iterator<Item = (u8, &'a str)>, transport: Option<u8>) -> Self {
+        let mut elements = Elements { delay: None, transport: transport.filter(|id| ONE_BYTE.contains(id)) };
         for (id, uri) in offered.filter(|(id, _)| ONE_BYTE.contains(id)) {
             if uri == DELAY {
                 elements.delay = Some(id);
@@ -73,16 +81,26 @@ impl Elements {
 
     /// The numbers and URIs, as an answer has them.
     pub(crate) fn accepted(self) -> impl Iterator<Item = (u8, &'static str)> {
-        self.delay.map(|id| (id, DELAY)).into_iter()
+        let (delay, transport) =
+            (self.delay.map(|id| (id, DELAY)), self.transport.map(|id| (id, TRANSPORT_NUMBER)));
+        delay.into_iter().chain(transport)
     }
 
-    /// Writes the header extension, a whole number of words: whether pictures are to be shown at once. The least time
-    /// that they wait and the most stand there, in hundredths of a second, of 12 bits each.
-    fn write(self, at_once: bool, out: &mut Vec<u8>) {
+    /// Writes the header extension, a whole number of words: the number of the transport, and whether pictures are to be
+    /// shown at once: the least time that they wait and the most, in hundredths of a second, of 12 bits each.
+    fn write(self, number: Option<u16>, at_once: bool, out: &mut Vec<u8>) {
+        let mut elements = ArrayVec::<u8, 8>::new();
         if let Some(id) = self.delay {
             let [one, two, three] = if at_once { [0; 3] } else { [0, 0x0f, 0xff] };
-            out.extend_from_slice(&[0xbe, 0xde, 0, 1, id << 4 | 2, one, two, three]);
+            elements.extend([id << 4 | 2, one, two, three]);
         }
+        if let Some((id, number)) = self.transport.zip(number) {
+            let [high, low] = number.to_be_bytes();
+            // The last byte fills it up.
+            elements.extend([id << 4 | 1, high, low, 0]);
+        }
+        out.extend_from_slice(&[0xbe, 0xde, 0, (elements.len() / 4) as u8]);
+        out.extend_from_slice(&elements);
     }
 
     fn is_none(self) -> bool {
@@ -101,7 +119,9 @@ impl Media {
         out.extend_from_slice(&head.sequence.to_be_bytes());
         out.extend_from_slice(&self.timestamp.to_be_bytes());
         out.extend_from_slice(&head.ssrc.to_be_bytes());
-        elements.write(at_once, out);
+        if !elements.is_none() {
+            elements.write(head.transport, at_once, out);
+        }
         if let Some(original) = head.original {
             out.extend_from_slice(&original.to_be_bytes());
         }
@@ -123,7 +143,7 @@ mod tests {
     }
 
     fn head(original: Option<u16>) -> Head {
-        Head { payload_type: 100, ssrc: 77, sequence: 3, original }
+        Head { payload_type: 100, ssrc: 77, sequence: 3, original, transport: Some(0x0102) }
     }
 
     #[test]
@@ -138,15 +158,16 @@ mod tests {
     #[test]
     fn elements_stand_under_the_numbers_that_were_offered() {
         let offered = [(5, "urn:other"), (12, DELAY), (15, DELAY), (0, DELAY)];
-        let elements = Elements::of(offered.into_iter());
-        assert_eq!(elements, Elements { delay: Some(12) });
-        assert_eq!(elements.accepted().collect::<Vec<_>>(), [(12, DELAY)]);
+        let elements = Elements::of(offered.into_iter(), Some(3));
+        assert_eq!(elements, Elements { delay: Some(12), transport: Some(3) });
+        assert_eq!(elements.accepted().collect::<Vec<_>>(), [(12, DELAY), (3, TRANSPORT_NUMBER)]);
         let mut out = Vec::new();
         // None at all, or from none to 40.95 seconds.
         for (at_once, says) in [(true, [0; 3]), (false, [0, 0x0f, 0xff])] {
             media().write(head(None), elements, at_once, &mut out);
             let read = RtpHeader::new_checked(&out).expect("RTP");
             assert_eq!((read.extension(12), read.payload()), (Some(&says[..]), &b"ab"[..]));
+            assert_eq!(read.extension(3), Some(&[1, 2][..]));
         }
     }
 }

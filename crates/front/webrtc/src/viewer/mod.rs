@@ -7,6 +7,7 @@ mod pace;
 #[cfg(test)]
 mod tests;
 mod track;
+mod way;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -20,17 +21,20 @@ use outflow_media::ecn::Mark;
 use outflow_media::{Rate, Time, TokenBucket};
 use outflow_packet::DropReason;
 use outflow_relay::Report;
-use outflow_rtp::rtcp::{self, rename, without_estimate};
+use outflow_rtp::HEADER;
+use outflow_rtp::rtcp::{self, estimated, rename, without_estimate};
 use outflow_webrtc::{Output, Received, Session, Wake};
 use tokio::sync::mpsc;
 
 use crate::coming::ComingPlace;
 use crate::limits::{EVENTS_MAX, REPLIES_MAX, RTCP_BURST, RTCP_PER_SECOND, UNSENT_MAX};
 use crate::port::News;
+use crate::settings::NAME;
 pub(crate) use media::Elements;
 use pace::Pace;
 pub(crate) use track::Sending;
 use track::{Track, Unsent};
+use way::Way;
 
 /// Bytes that a packet takes on the way beside its own and those of UDP: header extensions, and what the seal adds.
 pub(crate) const OVERHEAD: usize = 12 + 16;
@@ -51,6 +55,8 @@ pub(crate) struct Viewer {
     // bounded: by `EVENTS_MAX`, and its end.
     events: VecDeque<PeerEvent>,
     pace: Pace,
+    /// Of a viewer that says which packets came.
+    way: Option<Way>,
     /// A packet has found no room.
     waits: bool,
     session_due: Option<(Time, PeerWake)>,
@@ -74,6 +80,7 @@ impl Viewer {
         let track =
             |(_, sending, sets): &(u8, Sending, Option<Bytes>)| Track::new(*sending, sets.clone(), random);
         let tracks = (0..count).map(|number| of(number).map(track));
+        let numbered = sending.iter().any(|(_, sending, _)| sending.elements.transport.is_some());
         let mut viewer = Viewer {
             id,
             session,
@@ -83,6 +90,7 @@ impl Viewer {
             replies: VecDeque::new(),
             events: VecDeque::new(),
             pace: Pace::new(),
+            way: numbered.then(|| Way::new(random as u16)),
             waits: false,
             session_due: None,
             reports: TokenBucket::new(RTCP_BURST),
@@ -162,6 +170,7 @@ impl Viewer {
         for (media, numbers) in lost {
             self.repeat(now, media, &numbers);
         }
+        self.hear_of_packets(now, packet);
         if is_for_stream && self.events.len() < EVENTS_MAX {
             let tracks = &self.tracks;
             rename(packet, false, |ssrc| {
@@ -171,8 +180,41 @@ impl Viewer {
                     .find(|track| track.sending.ssrc == ssrc)
                     .and_then(|track| track.source)
             });
-            // Chromium's estimate begins below what the way carries, and stays there where little is sent.
+            // Chromium's own estimate begins below what the way carries, and stays there where little is sent.
             self.events.push_back(PeerEvent::Rtcp(without_estimate(packet).into()));
+        }
+    }
+
+    /// What it says of which packets came.
+    fn hear_of_packets(&mut self, now: Time, packet: &[u8]) {
+        let Some(way) = &mut self.way else { return };
+        way.hear(now, packet, self.pace.catch_up_bps());
+        let picture = self.tracks.iter().flatten().find(|track| track.sending.is_video);
+        if let Some(bps) = way.news(now) {
+            self.pace.carries(bps);
+            if let Some((own, source)) = picture.and_then(|track| Some((track.sending.ssrc, track.source?)))
+                && self.events.len() < EVENTS_MAX
+            {
+                self.events.push_back(PeerEvent::Rtcp(estimated(own, source, bps, NAME).into()));
+            }
+        }
+        if let Some(bytes) = picture.and_then(Track::filler_bytes).filter(|_| !self.pace.is_catching_up()) {
+            way.probe(now, self.pace.most_bps(), bytes + HEADER + OVERHEAD);
+        }
+        self.go_on_probing(now);
+    }
+
+    /// Sends what is due of a probe: packets that the viewer has already.
+    fn go_on_probing(&mut self, now: Time) {
+        let Some(way) = &mut self.way else { return };
+        let is_picture = |track: &Option<Track>| track.as_ref().is_some_and(|track| track.sending.is_video);
+        let Some(number) = self.tracks.iter().position(is_picture) else { return };
+        for _ in 0..way.due(now) {
+            let Some(Some(track)) = self.tracks.get_mut(number) else { return };
+            let Some((media, repair)) = track.filler().filter(|_| self.unsent.len() < UNSENT_MAX) else {
+                return;
+            };
+            self.unsent.push_back(Unsent { track: number, media, repair: Some(repair), at_once: false });
         }
     }
 
@@ -197,7 +239,9 @@ impl Viewer {
     fn seal(&mut self, now: Time, unsent: Unsent, out: &mut Vec<u8>) -> Option<SocketAddr> {
         let path = self.session.path()?;
         let track = self.tracks.get_mut(unsent.track)?.as_mut()?;
-        let (head, rollovers) = track.head(&unsent);
+        let (mut head, rollovers) = track.head(&unsent);
+        let way = self.way.as_mut().filter(|_| track.sending.elements.transport.is_some());
+        head.transport = way.map(|way| way.sent(now, unsent.media.payload.len() + HEADER + OVERHEAD));
         unsent.media.write(head, track.sending.elements, unsent.at_once, out);
         self.session.seal(out, rollovers).ok()?;
         track.sent(now, unsent);
@@ -278,7 +322,8 @@ impl Peer for Viewer {
 
     fn next_timeout(&self) -> Option<(Time, PeerWake)> {
         let pace = self.pace.until().filter(|_| self.waits).map(|at| (at, PeerWake::Pace));
-        pace.into_iter().chain(self.session_due).min()
+        let probe = self.way.as_ref().and_then(Way::next_due).map(|at| (at, PeerWake::Pace));
+        pace.into_iter().chain(probe).chain(self.session_due).min()
     }
 
     fn handle_timeout(&mut self, now: Time) {
@@ -287,6 +332,7 @@ impl Peer for Viewer {
             self.drain();
         }
         self.pace.pass(now);
+        self.go_on_probing(now);
     }
 
     fn poll_event(&mut self) -> Option<PeerEvent> {

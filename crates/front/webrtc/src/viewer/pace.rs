@@ -18,12 +18,24 @@ pub(super) struct Pace {
     sent: Option<(Time, u64)>,
     /// In bits a second: how fast it is while it catches up.
     bps: u64,
+    /// The most bits a second that the stream had.
+    most_bps: u64,
+    /// What the way carries, once that is known.
+    carried_bps: Option<u64>,
 }
 
 impl Pace {
     pub(super) fn new() -> Self {
         let room = TokenBucket::new(CATCH_UP_BURST);
-        Pace { room, until: None, is_up: false, sent: None, bps: CATCH_UP_BPS }
+        Pace {
+            room,
+            until: None,
+            is_up: false,
+            sent: None,
+            bps: CATCH_UP_BPS,
+            most_bps: 0,
+            carried_bps: None,
+        }
     }
 
     /// Whether a packet may go that came to the relay then.
@@ -58,6 +70,21 @@ impl Pace {
         !self.is_up
     }
 
+    /// The way carries so much.
+    pub(super) fn carries(&mut self, bps: u64) {
+        self.carried_bps = Some(bps);
+    }
+
+    /// How fast it is while it catches up, if the way carries that.
+    pub(super) fn catch_up_bps(&self) -> u64 {
+        self.bps
+    }
+
+    /// The most bits a second that the stream had so far; 0 before that is known.
+    pub(super) fn most_bps(&self) -> u64 {
+        self.most_bps
+    }
+
     /// When there is room for what has found none.
     pub(super) fn until(&self) -> Option<Time> {
         self.until
@@ -74,20 +101,25 @@ impl Pace {
         *sent += bytes as u64;
         let passed = arrived.since(*begun);
         if passed >= MEASURED_AFTER {
-            let bps = u128::from(*sent) * 8_000_000_000 / passed.as_nanos().max(1);
-            self.bps = CATCH_UP_BPS.max(CATCH_UP_TIMES * bps as u64);
+            let bps = (u128::from(*sent) * 8_000_000_000 / passed.as_nanos().max(1)) as u64;
+            self.bps = CATCH_UP_BPS.max(CATCH_UP_TIMES * bps);
+            self.most_bps = self.most_bps.max(bps);
             (*begun, *sent) = (arrived, 0);
         }
     }
 
+    fn bps(&self) -> u64 {
+        self.carried_bps.map_or(self.bps, |carried| carried.min(self.bps)).max(1)
+    }
+
     fn rate(&self) -> Rate {
-        Rate::per_second(self.bps / 8)
+        Rate::per_second(self.bps() / 8)
     }
 
     /// How long it takes until something may go, and a little more goes with it.
     fn wait(&self) -> Duration {
         let lacks = self.room.tokens().unsigned_abs() + CATCH_UP_BURST / 8;
-        Duration::from_nanos(lacks * 8_000_000_000 / self.bps)
+        Duration::from_nanos(lacks * 8_000_000_000 / self.bps())
     }
 }
 

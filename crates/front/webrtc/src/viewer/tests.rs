@@ -1,5 +1,7 @@
 //! Viewers with a browser at the other end, without a network.
 
+mod link;
+
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -40,6 +42,10 @@ struct Scene {
 impl Scene {
     /// A viewer that has been answered, and has not come yet. It gets track 1.
     fn new() -> Self {
+        Self::with(Elements::default())
+    }
+
+    fn with(elements: Elements) -> Self {
         let now = Time::from_millis(10_000);
         let (browser, session) = Browser::with_session(now);
         let (news, told) = mpsc::channel(8);
@@ -48,8 +54,9 @@ impl Scene {
         let sending = Sending {
             payload_type: 100,
             ssrc: OWN,
+            is_video: true,
             repair: Some((101, REPAIR)),
-            elements: Elements::default(),
+            elements,
             splitter: Splitter::of(&Track::h264()),
         };
         let viewer = Viewer::new(5, session, news, &[(1, sending, Some(SETS))], (0, place));
@@ -58,7 +65,11 @@ impl Scene {
 
     /// One that has come.
     fn ready() -> Self {
-        let mut scene = Self::new();
+        Self::ready_with(Elements::default())
+    }
+
+    fn ready_with(elements: Elements) -> Self {
+        let mut scene = Self::with(elements);
         let check = scene.browser.check();
         scene.hand(&check);
         scene.settle();

@@ -18,6 +18,8 @@ pub(crate) struct Sending {
     pub(crate) payload_type: u8,
     /// What its packets are from: another number for each viewer.
     pub(crate) ssrc: u32,
+    /// It is a picture: what the way carries is said of it.
+    pub(crate) is_video: bool,
     /// By which packets are sent once more: payload type and SSRC.
     pub(crate) repair: Option<(u8, u32)>,
     pub(crate) elements: Elements,
@@ -97,10 +99,14 @@ impl Track {
         let (number, first) = (unsent.media.number, unsent.media.number as u16);
         match unsent.repair.zip(repair) {
             Some((number, (payload_type, ssrc))) => {
-                let head = Head { payload_type, ssrc, sequence: number as u16, original: Some(first) };
+                let sequence = number as u16;
+                let head = Head { payload_type, ssrc, sequence, original: Some(first), transport: None };
                 (head, number >> 16)
             }
-            None => (Head { payload_type, ssrc, sequence: first, original: None }, number >> 16),
+            None => {
+                let head = Head { payload_type, ssrc, sequence: first, original: None, transport: None };
+                (head, number >> 16)
+            }
         }
     }
 
@@ -114,8 +120,22 @@ impl Track {
     /// A packet that the viewer lacks, and the number by which it is sent once more.
     pub(super) fn repeat(&mut self, now: Time, sequence: u16) -> Option<(Media, u32)> {
         let media = self.kept.again(now, sequence)?;
-        let number = self.next_repair;
+        Some((media, self.repair_number()))
+    }
+
+    /// A packet that the viewer has, and the number by which it is sent once more: for a probe.
+    pub(super) fn filler(&mut self) -> Option<(Media, u32)> {
+        let media = self.kept.large()?.clone();
+        Some((media, self.repair_number()))
+    }
+
+    /// Bytes of the payload of a [`filler`](Self::filler); none if there is no packet.
+    pub(super) fn filler_bytes(&self) -> Option<usize> {
+        self.kept.large().map(|media| media.payload.len())
+    }
+
+    fn repair_number(&mut self) -> u32 {
         self.next_repair += 1;
-        Some((media, number))
+        self.next_repair - 1
     }
 }
