@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use outflow_labs::browser::{Browser, CHROMIUM};
 use outflow_labs::net::{Paths, RELAY_IN, RELAY_OUT};
-use outflow_labs::process::Running;
+use outflow_labs::process::{Program, Running};
 use outflow_labs::programs::ffmpeg;
 use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, Relay, listen};
 use outflow_labs::scene::{PATIENCE, scene};
@@ -14,9 +14,11 @@ use serde_json::Value;
 /// Where browsers send their datagrams.
 const WEBRTC_PORT: u16 = 8189;
 
+/// A stream that is published.
+const LIVE: &str = "[streams.live]\nsource = \"push\"\n";
+
 fn configuration() -> String {
-    let streams = "[streams.live]\nsource = \"push\"\n";
-    format!("{}webrtc = \"0.0.0.0:{WEBRTC_PORT}\"\n{streams}", listen())
+    format!("{}webrtc = \"0.0.0.0:{WEBRTC_PORT}\"\n{LIVE}", listen())
 }
 
 /// A test picture with a key frame a second and no B pictures, and a tone, by RTSP or as a transport stream.
@@ -238,6 +240,51 @@ fn the_page_that_publishes_says_why_it_cannot() -> Result<()> {
     let shown = browser.wait_for("what to do", SHOWN, is("impossible"))?;
     let here = format!("http://localhost:{HTTP_PORT}/publish/live");
     ensure!(shown["says"].as_str().is_some_and(|text| text.contains(&here)), "{shown}");
+    relay.healthy()
+}
+
+/// An encoder of a rendition, of this width and rate. Sound stands in front.
+fn rendition(paths: &Paths, width: u32, rate: &str) -> Result<Running> {
+    let to = format!("-f rtsp -rtsp_transport tcp -pkt_size 1200 rtsp://{RELAY_IN}:{RTSP_PORT}/w{width}");
+    let line = format!(
+        "-re -f lavfi -i testsrc2=size=640x480:rate=25 -f lavfi -i sine=frequency=440:sample_rate=48000 \
+         -map 1:a -c:a libopus -b:a 64k -map 0:v -vf scale={width}:-2 -pix_fmt yuv420p -g 25 {H264} -b:v {rate} \
+         -maxrate {rate} -bufsize {rate} {to}"
+    );
+    ffmpeg(&line).within(&paths.source).start()
+}
+
+#[test]
+fn a_browser_has_the_level_that_its_link_carries() -> Result<()> {
+    let Some(paths) = scene("browser behind a link", &["ffmpeg", CHROMIUM, "tc"])? else { return Ok(()) };
+    let streams = "[streams.w640]\nsource = \"push\"\n[streams.w160]\nsource = \"push\"\n\
+         [streams.live]\nsource = [\"w640\", \"w160\"]\n";
+    let text = configuration().replace(LIVE, streams);
+    let mut relay = Relay::start(&paths.relay, &text)?;
+    let _senders = [rendition(&paths, 640, "2M")?, rendition(&paths, 160, "150k")?];
+    relay.wait_stream("live", "both", |state| state["source"]["format"] == "2 of 2 renditions")?;
+    let mut browser = Browser::start(&paths.players)?;
+    browser.open(&page())?;
+    let shows = |width: u64| move |seen: &Value| seen["width"] == width;
+    browser.wait_for("the better one", SEEN, shows(640))?;
+    let link = |change: &str| -> Result<()> {
+        let tc = Program::words(&format!("tc qdisc {change}")).within(&paths.relay);
+        tc.finish(PATIENCE).map(drop)
+    };
+    for _ in 0..2 {
+        // Video of 2 Mbit/s does not fit.
+        link("add dev out0 root tbf rate 700kbit burst 16kb latency 300ms")?;
+        browser.wait_for("the one that fits", SEEN, shows(160))?;
+        let before = browser.evaluate(SEEN)?["pictures"].as_u64();
+        browser.wait_for("it plays on", SEEN, |seen| {
+            let more = seen["pictures"].as_u64() > before.map(|pictures| pictures + 100);
+            more && seen["width"] == 160 && seen["sound"] == true
+        })?;
+        link("del dev out0 root")?;
+        browser.wait_for("the better one again", SEEN, shows(640))?;
+    }
+    let state = relay.wait_receivers("live", 1)?;
+    ensure!(state["receivers"][0]["level_asked"] == 1, "{state:#}");
     relay.healthy()
 }
 

@@ -83,7 +83,7 @@ pub(crate) fn pieces<'a>(
     if let Some(((body, _), header)) = preamble.and_then(|preamble| Some((preamble, made.next()?))) {
         pieces.push(Piece {
             seq: order.from,
-            track: 0,
+            track: main_track.unwrap_or(0),
             layer: None,
             ends: None,
             header,

@@ -74,7 +74,28 @@ pub(crate) const PROBE_PACKETS_LEAST: u64 = 12;
 /// ... and at most.
 pub(crate) const PROBE_PACKETS_MAX: u64 = 100;
 
-/// A probe is packets that were sent before, the largest of this many.
+/// More is told to a stream than a way has carried so far only once a trial has shown it: so much is sent for this time.
+pub(crate) const TRIAL_FOR: Duration = Duration::from_millis(500);
+
+/// How often packets of a trial go.
+pub(crate) const TRIAL_STEP: Duration = Duration::from_millis(5);
+
+/// It is judged this long after its last packet, once the viewer has said what came.
+pub(crate) const TRIAL_JUDGED_AFTER: Duration = Duration::from_millis(250);
+
+/// It fails where the estimate falls below this share of what is tried.
+pub(crate) const TRIAL_FAILS_PERCENT: u64 = 95;
+
+/// What is gained has to be worth it: what was carried so far is less than this share of what is tried.
+pub(crate) const TRIAL_GAINS_PERCENT: u64 = 90;
+
+/// The next one is begun this long after one that failed, then twice as long ...
+pub(crate) const TRIAL_AFTER: Duration = Duration::from_secs(5);
+
+/// ... up to this.
+pub(crate) const TRIAL_AFTER_MAX: Duration = Duration::from_secs(20);
+
+/// Probes and trials are packets that were sent before, the largest of this many.
 pub(crate) const PROBE_CHOICE: usize = 16;
 
 /// Packets of RTCP a second that are read of a viewer; others are passed over.

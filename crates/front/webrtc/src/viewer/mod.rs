@@ -1,5 +1,6 @@
 //! A viewer, as its worker drives it.
 
+mod filling;
 mod kept;
 mod media;
 mod numbers;
@@ -136,17 +137,17 @@ impl Viewer {
         head: &PacketHead,
         packet: impl FnOnce() -> Bytes,
     ) -> Result<(), Undelivered> {
-        let is_open = self.session.path().is_some();
-        if !is_open || self.unsent.len() >= UNSENT_MAX {
-            return Err(Undelivered::Later);
-        }
+        let has_room = self.session.path().is_some() && self.unsent.len() < UNSENT_MAX;
         let number = usize::from(head.track);
-        let Some(Some(track)) = self.tracks.get_mut(number) else { return Ok(()) };
-        if !self.pace.passes(now, head.worth.arrived, head.bytes) {
-            return Err(Undelivered::Later);
+        let Some(Some(track)) = self.tracks.get_mut(number) else {
+            return if has_room { Ok(()) } else { Err(Undelivered::Later) };
+        };
+        if !has_room || !self.pace.passes(now, head.worth.arrived, head.bytes) {
+            // They are not offered again.
+            return if head.is_preamble { track.remember(&packet()) } else { Err(Undelivered::Later) };
         }
         let at_once = self.pace.is_catching_up();
-        let all = track.take(&packet(), head.worth.is_key()).map_err(Undelivered::Dropped)?;
+        let all = track.take(&packet(), head).map_err(Undelivered::Dropped)?;
         self.unsent.extend(all.into_iter().map(|media| Unsent {
             track: number,
             media,
@@ -199,13 +200,13 @@ impl Viewer {
             }
         }
         if let Some(bytes) = picture.and_then(Track::filler_bytes).filter(|_| !self.pace.is_catching_up()) {
-            way.probe(now, self.pace.most_bps(), bytes + HEADER + OVERHEAD);
+            way.look_for_more(now, self.pace.most_bps(), bytes + HEADER + OVERHEAD);
         }
-        self.go_on_probing(now);
+        self.fill_up(now);
     }
 
-    /// Sends what is due of a probe: packets that the viewer has already.
-    fn go_on_probing(&mut self, now: Time) {
+    /// Sends what is due to find out what the way carries: packets that the viewer has already.
+    fn fill_up(&mut self, now: Time) {
         let Some(way) = &mut self.way else { return };
         let is_picture = |track: &Option<Track>| track.as_ref().is_some_and(|track| track.sending.is_video);
         let Some(number) = self.tracks.iter().position(is_picture) else { return };
@@ -322,8 +323,8 @@ impl Peer for Viewer {
 
     fn next_timeout(&self) -> Option<(Time, PeerWake)> {
         let pace = self.pace.until().filter(|_| self.waits).map(|at| (at, PeerWake::Pace));
-        let probe = self.way.as_ref().and_then(Way::next_due).map(|at| (at, PeerWake::Pace));
-        pace.into_iter().chain(probe).chain(self.session_due).min()
+        let filling = self.way.as_ref().and_then(Way::next_due).map(|at| (at, PeerWake::Pace));
+        pace.into_iter().chain(filling).chain(self.session_due).min()
     }
 
     fn handle_timeout(&mut self, now: Time) {
@@ -332,7 +333,7 @@ impl Peer for Viewer {
             self.drain();
         }
         self.pace.pass(now);
-        self.go_on_probing(now);
+        self.fill_up(now);
     }
 
     fn poll_event(&mut self) -> Option<PeerEvent> {

@@ -27,6 +27,9 @@ const REPAIR: u32 = 3000;
 /// Parameter sets.
 const SETS: Bytes = Bytes::from_static(&[0x78, 0, 1, 0x67]);
 
+/// Those of another rendition.
+const OTHER_SETS: [u8; 4] = [0x78, 0, 1, 0x27];
+
 struct Scene {
     now: Time,
     viewer: Viewer,
@@ -117,14 +120,25 @@ impl Scene {
         age: Duration,
         payload: &[u8],
     ) -> Result<(), Undelivered> {
-        let mut packet = [&[0x80, 0x80 | 96, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0], payload].concat();
+        self.give_at(0, (track, sequence), age, payload)
+    }
+
+    /// With this timestamp. Parameter sets stand in front of a rendition that the viewer comes to.
+    fn give_at(
+        &mut self,
+        timestamp: u8,
+        (track, sequence): (u8, u16),
+        age: Duration,
+        payload: &[u8],
+    ) -> Result<(), Undelivered> {
+        let mut packet = [&[0x80, 0x80 | 96, 0, 0, 0, 0, timestamp, 9, 0, 0, 0, 0], payload].concat();
         outflow_rtp::set_sequence(&mut packet, sequence);
         outflow_rtp::set_ssrc(&mut packet, SOURCE);
         let arrived = Time::from_nanos(self.now.as_nanos() - age.as_nanos() as u64);
         // Pictures of which each needs the one before.
         let rank = if payload[0] == 0x65 { Worth::most(arrived).rank } else { 0 };
-        let head =
-            PacketHead { track, worth: Worth { rank, arrived }, bytes: packet.len(), is_preamble: false };
+        let is_preamble = payload.starts_with(&OTHER_SETS);
+        let head = PacketHead { track, worth: Worth { rank, arrived }, bytes: packet.len(), is_preamble };
         self.viewer.take(self.now, &head, || packet.into())
     }
 
@@ -204,6 +218,33 @@ fn what_is_too_long_for_the_way_goes_as_two() {
     assert_eq!(got[1].3, SETS, "in front of the key frame");
     let [one, other] = [2, 3].map(|at: usize| &got[at].3);
     assert!(one.starts_with(&[0x7c, 0x85]) && other.starts_with(&[0x7c, 0x45]), "fragments of the unit");
+}
+
+#[test]
+fn each_rendition_has_its_own_parameter_sets_in_front_of_its_key_frames() {
+    let mut scene = Scene::ready();
+    let key: &[u8] = &[0x65, 1];
+    let given = [(1, key), (2, &[0x41, 2]), (3, &OTHER_SETS), (3, key), (4, key), (5, &[0x41, 3])];
+    for (number, (timestamp, payload)) in (20..).zip(given) {
+        scene.give_at(timestamp, (1, number), Duration::ZERO, payload).expect("there is room");
+    }
+    let payloads: Vec<_> = scene.got().into_iter().map(|(_, _, _, payload)| payload).collect();
+    let expected: [&[u8]; 8] = [&SETS, key, &[0x41, 2], &OTHER_SETS, key, &OTHER_SETS, key, &[0x41, 3]];
+    assert_eq!(payloads, expected);
+}
+
+#[test]
+fn parameter_sets_that_find_no_room_stand_in_front_of_what_they_are_for() {
+    let mut scene = Scene::new();
+    assert_eq!(scene.give_at(1, (1, 19), Duration::ZERO, &OTHER_SETS), Ok(()));
+    assert_eq!(scene.give_at(1, (1, 20), Duration::ZERO, &[0x65, 1]), Err(Undelivered::Later));
+    let check = scene.browser.check();
+    scene.hand(&check);
+    scene.settle();
+    scene.srtp = scene.browser.srtp();
+    scene.give_at(1, (1, 20), Duration::ZERO, &[0x65, 1]).expect("there is room");
+    let payloads: Vec<_> = scene.got().into_iter().map(|(_, _, _, payload)| payload).collect();
+    assert_eq!(payloads, [&OTHER_SETS[..], &[0x65, 1]]);
 }
 
 #[test]

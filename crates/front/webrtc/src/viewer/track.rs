@@ -2,10 +2,12 @@
 
 use arrayvec::ArrayVec;
 use bytes::Bytes;
+use outflow_engine::PacketHead;
 use outflow_media::Time;
 use outflow_packet::DropReason;
 use outflow_rtp::payload::Splitter;
 
+use super::Undelivered;
 use super::kept::Kept;
 use super::media::{Elements, Head, Media, Read};
 use super::numbers::Numbers;
@@ -32,7 +34,8 @@ pub(super) struct Track {
     pub(super) sending: Sending,
     /// What the stream's packets of it are from, once one has come.
     pub(super) source: Option<u32>,
-    /// Parameter sets of the description, as a payload: they stand in front of each key frame, as browsers know no others.
+    /// Parameter sets of the description, or of the rendition, as a payload: they stand in front of each key frame, as
+    /// browsers know no others.
     sets: Option<Bytes>,
     /// When the newest key frame is shown that they were put in front of.
     key_at: Option<u32>,
@@ -61,16 +64,24 @@ impl Track {
         Track { sending, source: None, sets, key_at: None, numbers, kept, next_repair }
     }
 
-    /// Takes a packet of the stream, of a key frame or not: as one, or as two if it is too long, behind parameter sets
-    /// where a key frame begins.
+    /// Takes a packet of the stream: as one, or as two if it is too long, behind parameter sets where a key frame begins.
     ///
     /// # Errors
     /// It does not go.
-    pub(super) fn take(&mut self, packet: &Bytes, is_key: bool) -> Result<ArrayVec<Media, 3>, DropReason> {
+    pub(super) fn take(
+        &mut self,
+        packet: &Bytes,
+        head: &PacketHead,
+    ) -> Result<ArrayVec<Media, 3>, DropReason> {
         let Read { sequence, ssrc, timestamp, marker, payload } = Read::new(packet)?;
         self.source = Some(ssrc);
         let mut number = self.numbers.of(sequence).ok_or(DropReason::Late)?;
         let mut all = ArrayVec::new();
+        if head.is_preamble {
+            // They stand in front of this one already.
+            (self.sets, self.key_at) = (Some(payload.clone()), Some(timestamp));
+        }
+        let is_key = head.worth.is_key();
         let begins = is_key && self.key_at != Some(timestamp);
         if is_key {
             self.key_at = Some(timestamp);
@@ -91,6 +102,16 @@ impl Track {
         all.push(Media { number, timestamp, marker: false, payload: one });
         all.push(Media { number: other, timestamp, marker, payload: two });
         Ok(all)
+    }
+
+    /// Parameter sets of a rendition, which hold from here on.
+    ///
+    /// # Errors
+    /// It is no packet of RTP.
+    pub(super) fn remember(&mut self, packet: &Bytes) -> Result<(), Undelivered> {
+        let Read { payload, .. } = Read::new(packet).map_err(Undelivered::Dropped)?;
+        self.sets = Some(payload);
+        Ok(())
     }
 
     /// What stands in front of a packet, and how often numbers have come round.

@@ -14,6 +14,9 @@ const PAYLOAD: usize = 1200;
 /// A drop-tail queue of 300 ms, and a browser behind it that says what came.
 struct Link {
     bps: u64,
+    /// Bytes that pass at once where nothing has passed for a while: a token bucket's.
+    burst: u64,
+    /// When what has passed is made up for.
     free: Time,
     arriving: VecDeque<(Time, u16, usize)>,
     arrivals: Arrivals,
@@ -25,15 +28,18 @@ struct Link {
 impl Link {
     fn new(bps: u64) -> Self {
         let (arriving, says) = (VecDeque::new(), Writer::new(7, OWN));
-        Link { bps, free: Time::ZERO, arriving, arrivals: Arrivals::default(), says, handed: 0 }
+        Link { bps, burst: 0, free: Time::ZERO, arriving, arrivals: Arrivals::default(), says, handed: 0 }
     }
 
     fn takes(&mut self, now: Time, number: u16, bytes: usize) {
         self.handed += 1;
+        let takes = |bytes: u64| Duration::from_nanos(bytes * 8_000_000_000 / self.bps);
         let from = self.free.max(now);
-        if from.since(now) < Duration::from_millis(300) {
-            self.free = from + Duration::from_nanos(bytes as u64 * 8_000_000_000 / self.bps);
-            self.arriving.push_back((self.free, number, bytes));
+        let passes = takes(self.burst);
+        if from.since(now) < passes + Duration::from_millis(300) {
+            self.free = from + takes(bytes as u64);
+            let at = now + self.free.since(now).saturating_sub(passes);
+            self.arriving.push_back((at, number, bytes));
         }
     }
 
@@ -56,13 +62,15 @@ struct Streamed {
     link: Link,
     sequence: u16,
     told_bps: Option<u64>,
+    /// The most that was told.
+    most_bps: u64,
 }
 
 impl Streamed {
     fn new(bps: u64) -> Self {
         let mut scene = Scene::ready_with(Elements { delay: None, transport: Some(NUMBER) });
         scene.events.clear();
-        Streamed { scene, link: Link::new(bps), sequence: 0, told_bps: None }
+        Streamed { scene, link: Link::new(bps), sequence: 0, told_bps: None, most_bps: 0 }
     }
 
     /// Frames of as many packets as `packets` says by what was told, for so many milliseconds.
@@ -106,6 +114,7 @@ impl Streamed {
                 if let Report::Limit { limit, .. } = report {
                     assert_eq!(limit.media, SOURCE);
                     self.told_bps = Some(limit.bps);
+                    self.most_bps = self.most_bps.max(limit.bps);
                 }
             };
             read(&said, told).expect("RTCP");
@@ -136,6 +145,34 @@ fn what_a_way_carries_is_told_when_it_falls_and_when_it_is_back() {
     // What is sent says nothing of that: probes do.
     streamed.run(12_000, levels);
     assert!(streamed.told() > 2_640_000, "{}", streamed.told());
+}
+
+#[test]
+fn a_shaper_that_lets_some_packets_through_at_once_is_not_taken_for_a_way_that_carries_more() {
+    let mut streamed = Streamed::new(10_000_000);
+    streamed.run(3_000, levels);
+    (streamed.link.bps, streamed.link.burst) = (700_000, 16_000);
+    streamed.run(4_000, levels);
+    streamed.most_bps = 0;
+    let before = streamed.link.handed;
+    streamed.run(60_000, levels);
+    assert!(streamed.most_bps < 1_000_000, "{} was told", streamed.most_bps);
+    // Beside the 3,000 of the stream: little, though it is tried again and again.
+    let filled = streamed.link.handed - before - 3_000;
+    assert!((50..1_000).contains(&filled), "{filled} packets");
+    (streamed.link.bps, streamed.link.burst) = (10_000_000, 0);
+    streamed.run(25_000, levels);
+    assert!(streamed.told() > 2_640_000, "{}", streamed.told());
+}
+
+#[test]
+fn a_stream_that_grows_is_carried() {
+    let mut streamed = Streamed::new(20_000_000);
+    for packets in [5, 10, 20, 30] {
+        streamed.run(5_000, |_| packets);
+        let bps = u64::from(packets) * 1_200 * 8 * 25;
+        assert!(streamed.told() > bps, "{} of {bps}", streamed.told());
+    }
 }
 
 #[test]
