@@ -248,8 +248,8 @@ fn rendition(paths: &Paths, width: u32, rate: &str) -> Result<Running> {
     let to = format!("-f rtsp -rtsp_transport tcp -pkt_size 1200 rtsp://{RELAY_IN}:{RTSP_PORT}/w{width}");
     let line = format!(
         "-re -f lavfi -i testsrc2=size=640x480:rate=25 -f lavfi -i sine=frequency=440:sample_rate=48000 \
-         -map 1:a -c:a libopus -b:a 64k -map 0:v -vf scale={width}:-2 -pix_fmt yuv420p -g 25 {H264} -b:v {rate} \
-         -maxrate {rate} -bufsize {rate} {to}"
+         -map 1:a -c:a libopus -b:a 64k -map 0:v -vf scale={width}:-2 -pix_fmt yuv420p -g 25 {H264} \
+         -b:v {rate} -maxrate {rate} -bufsize {rate} {to}"
     );
     ffmpeg(&line).within(&paths.source).start()
 }

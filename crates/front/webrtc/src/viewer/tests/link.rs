@@ -76,7 +76,7 @@ impl Streamed {
     /// Frames of as many packets as `packets` says by what was told, for so many milliseconds.
     fn run(&mut self, millis: u64, packets: impl Fn(Option<u64>) -> u16) {
         for _ in 0..millis {
-            if self.scene.now.as_millis() % 40 == 0 {
+            if self.scene.now.as_millis().is_multiple_of(40) {
                 for number in 0..packets(self.told_bps) {
                     let first = if number == 0 { 0x65 } else { 0x41 };
                     let payload = [&[first][..], &[7; PAYLOAD - 1]].concat();
