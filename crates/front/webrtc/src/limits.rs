@@ -44,6 +44,10 @@ pub(crate) const CATCH_UP_BPS: u64 = 10_000_000;
 /// See [`CATCH_UP_BPS`].
 pub(crate) const CATCH_UP_TIMES: u64 = 2;
 
+/// Where the way carries less than that, it is what the way carries; but beside the stream there is always room for this
+/// share of it, for what is sent once more.
+pub(crate) const REPAIRS_PERCENT: u64 = 10;
+
 /// What the stream has a second is measured for this long, again and again.
 pub(crate) const MEASURED_AFTER: Duration = Duration::from_millis(500);
 

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use outflow_media::{Rate, Time, TokenBucket};
 
-use crate::limits::{CATCH_UP_BPS, CATCH_UP_BURST, CATCH_UP_TIMES, LIVE, MEASURED_AFTER};
+use crate::limits::{CATCH_UP_BPS, CATCH_UP_BURST, CATCH_UP_TIMES, LIVE, MEASURED_AFTER, REPAIRS_PERCENT};
 
 #[derive(Debug)]
 pub(super) struct Pace {
@@ -18,7 +18,8 @@ pub(super) struct Pace {
     sent: Option<(Time, u64)>,
     /// In bits a second: how fast it is while it catches up.
     bps: u64,
-    /// The most bits a second that the stream had.
+    /// Bits a second that the stream has, and the most that it had.
+    stream_bps: u64,
     most_bps: u64,
     /// What the way carries, once that is known.
     carried_bps: Option<u64>,
@@ -33,6 +34,7 @@ impl Pace {
             is_up: false,
             sent: None,
             bps: CATCH_UP_BPS,
+            stream_bps: 0,
             most_bps: 0,
             carried_bps: None,
         }
@@ -103,13 +105,15 @@ impl Pace {
         if passed >= MEASURED_AFTER {
             let bps = (u128::from(*sent) * 8_000_000_000 / passed.as_nanos().max(1)) as u64;
             self.bps = CATCH_UP_BPS.max(CATCH_UP_TIMES * bps);
-            self.most_bps = self.most_bps.max(bps);
+            (self.stream_bps, self.most_bps) = (bps, self.most_bps.max(bps));
             (*begun, *sent) = (arrived, 0);
         }
     }
 
+    /// No more than the way carries, but for a tenth of the stream: what is sent anyway must not take all repairs away.
     fn bps(&self) -> u64 {
-        self.carried_bps.map_or(self.bps, |carried| carried.min(self.bps)).max(1)
+        let least_bps = self.stream_bps / 100 * (100 + REPAIRS_PERCENT);
+        self.carried_bps.map_or(self.bps, |carried| carried.max(least_bps).min(self.bps)).max(1)
     }
 
     fn rate(&self) -> Rate {
@@ -166,6 +170,24 @@ mod tests {
             }
             assert!(now < Time::from_millis(20_000), "it lags {number} packets");
         }
+    }
+
+    #[test]
+    fn where_less_is_carried_than_the_stream_has_a_tenth_of_it_is_left_for_repairs() {
+        // 2 Mbit/s, of which a quarter is carried, it seems.
+        let (mut pace, mut repaired) = (Pace::new(), 0_u64);
+        for number in 0..2_500 {
+            let now = START + Duration::from_millis(4) * number;
+            assert!(pace.passes(now, now, 1000), "what is new goes at once");
+            if number == 500 {
+                pace.carries(500_000);
+            }
+            if number > 1_000 && pace.repeats(now, 1000) {
+                repaired += 1;
+            }
+        }
+        let expected = 150 + CATCH_UP_BURST / 1000;
+        assert!(repaired.abs_diff(expected) < 10, "{repaired}, not {expected}");
     }
 
     #[test]
