@@ -81,6 +81,7 @@ fn a_browser_plays_a_stream_by_the_page() -> Result<()> {
         (H264, OPUS, By::Rtsp),
         (vp8, OPUS, By::Rtsp),
         (H264, OPUS, By::Ts),
+        (H264, "aac", By::Rtsp),
         (H264, "aac", By::Ts),
         (H264, "mp2", By::Ts),
     ] {

@@ -23,6 +23,7 @@ pub const CATALOGUE: &[&Kind] = &[
     &elements::convert::KIND,
     &elements::view::KIND,
     &elements::to_ts::KIND,
+    &elements::to_opus::KIND,
     &elements::to_rtp::KIND,
     &elements::wasm::KIND,
     &elements::external::KIND,

@@ -44,6 +44,7 @@ pub use catalogue::{CATALOGUE, find};
 pub use content::{Content, Contents};
 pub use contract::{Contract, Control, Gives, Unit};
 pub use element::{Element, Replay, Tally, Unfit};
+pub use elements::to_opus::needs_opus;
 pub use elements::to_rtp::Tracks;
 pub use elements::view::View;
 pub use goes_on::GoesOn;

@@ -19,6 +19,7 @@ pub mod redirect;
 pub mod remark;
 pub mod sample;
 pub mod shrink;
+pub mod to_opus;
 pub mod to_rtp;
 pub mod to_ts;
 pub mod ts_bytes;

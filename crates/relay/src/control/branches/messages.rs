@@ -102,7 +102,7 @@ impl Distribution {
                 return self.origin.as_ref()?.sender(track);
             }
             Made::Declared(_) => Some(ORIGINAL),
-            Made::Derived { base, what: What::View(_), .. }
+            Made::Derived { base, what: What::View(_) | What::Opus, .. }
             | Made::Marked { base, .. }
             | Made::Level { base, .. } => Some(base),
             Made::Derived { what: What::Ts | What::Tracks(_), .. } => None,

@@ -2,6 +2,7 @@
 
 use outflow_graph::{
     CoreOnly, ElementPlan, Graph, Input, Message, Plan, SavedElement, Settings, Tracks, Unfit, View,
+    needs_opus,
 };
 use outflow_media::{Format, Time, Track};
 use outflow_packet::Parsed;
@@ -29,6 +30,10 @@ impl State {
             (Encapsulation::Tracks, Format::Ts) => {
                 let tracks = tracks_of(&self.out, spec.branch)?;
                 chain(What::Tracks(tracks), &format).map(|(_, format)| Some(format))
+            }
+            (Encapsulation::Tracks, Format::Rtp(_)) if is_made_opus(&self.out, &format) => {
+                // Where it cannot be made, all but the sound is there.
+                Ok(Some(chain(What::Opus, &format).map_or(format, |(_, format)| format)))
             }
             (Encapsulation::Rtp | Encapsulation::Tracks, Format::Images) => {
                 Err(Unfit::new("images have no RTP form", "send them to a udp:// address"))
@@ -260,12 +265,21 @@ pub(in crate::control) fn whole_for(out: &mut Distribution, now: Time, spec: &Si
             let tracks = tracks_in(out.branches.get(base)?.ring()).ok()?;
             out.derived(now, base, What::Tracks(tracks))
         }
+        (Encapsulation::Tracks, format @ Format::Rtp(_)) if is_made_opus(out, format) => {
+            out.derived(now, base, What::Opus).or(Some(base))
+        }
         // Levels of renditions are none of their layers.
         (Encapsulation::Rtp, Format::Rtp(_)) if spec.marks && out.renditions.is_none() => {
             marked(out, now, base)
         }
         _ => Some(base),
     }
+}
+
+/// Whether sound of a branch that carries this is coded again for those that have Opus alone. Renditions have one sound in
+/// common, which would be coded once for each.
+fn is_made_opus(out: &Distribution, format: &Format) -> bool {
+    matches!(format, Format::Rtp(tracks) if out.renditions.is_none() && needs_opus(tracks))
 }
 
 /// The slot of another one's packets that say what they are; it begins with what the ring of that holds.
@@ -376,6 +390,7 @@ fn chain(what: What, format: &Format) -> Result<(Graph, Format), Unfit> {
     let (kind, settings) = match what {
         What::Ts => ("to-ts", Settings::default()),
         What::Tracks(tracks) => ("to-rtp", tracks.into()),
+        What::Opus => ("to-opus", Settings::default()),
         What::View(view) => ("view", view.into()),
     };
     let element = ElementPlan { kind: kind.to_owned(), settings, ..ElementPlan::default() };
@@ -388,6 +403,7 @@ fn chain(what: What, format: &Format) -> Result<(Graph, Format), Unfit> {
     let help = match what {
         What::Ts => "play it as RTP, or send it to an rtp:// address",
         What::Tracks(_) => "play it as a transport stream",
+        What::Opus => "play it by RTSP",
         What::View(_) => "only images have views: leave it out",
     };
     let format = graph.exit_format(0).cloned().map_err(|unfit| Unfit::new(&unfit.what, help))?;

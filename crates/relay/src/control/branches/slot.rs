@@ -51,6 +51,8 @@ pub(in crate::control) enum What {
     Ts,
     /// Streams of a transport stream, as RTP.
     Tracks(Tracks),
+    /// The same with sound as Opus.
+    Opus,
     /// What some of them want to see.
     View(View),
 }

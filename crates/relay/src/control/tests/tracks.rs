@@ -193,3 +193,41 @@ fn pictures_that_are_shown_before_those_they_come_behind_are_left_out_and_number
         assert_eq!(spec.level.number(), 2);
     }
 }
+
+#[test]
+fn sound_by_rtp_is_coded_again_for_receivers_that_have_opus_alone() {
+    let mut scene = Scene::new();
+    let encoding = "MPA".to_owned();
+    let sound = Track { codec: Codec::MpegAudio, payload_type: 14, encoding, ..Track::h264() };
+    let format = Format::Rtp(vec![Track::h264(), sound]);
+    scene.stream.handle_source(scene.now, format.clone());
+    let by_rtp = SinkSpec::new(Encapsulation::Rtp, Transport::Stream);
+    assert_eq!(scene.stream.offer(&by_rtp), Ok(Some(format)), "others have it as it is");
+    let Ok(Some(Format::Rtp(tracks))) = scene.stream.offer(&Scene::spec()) else { panic!("it is there") };
+    assert_eq!(tracks.iter().map(|track| track.encoding.as_str()).collect::<Vec<_>>(), ["H264", "opus"]);
+    scene.join();
+    // Silence: layer III, 44.1 kHz, 128 kbit/s.
+    let frame = [&[0, 0, 0, 0, 0xff, 0xfb, 0x90, 0][..], &[0; 413]].concat();
+    for number in 0..40_u16 {
+        let packet = |payload_type: u8, ssrc: u32, step: u32, payload: &[u8]| {
+            let timestamp = step * u32::from(number);
+            let header =
+                outflow_rtp::PlainHeader { marker: true, payload_type, sequence: number, timestamp, ssrc };
+            BytesMut::from(&[&header.emit()[..], payload].concat()[..])
+        };
+        let slice: &[u8] = if number % 10 == 0 { &[0x65, 0x88] } else { &[0x41, 0x9a] };
+        for (track, packet) in [(0, packet(96, 1, 2_351, slice)), (1, packet(14, 2, 2_351, &frame))] {
+            assert!(scene.stream.handle_media(scene.now, track, packet.into()));
+            scene.serve();
+        }
+        scene.now = scene.now + Duration::from_millis(26);
+    }
+    let of = |ssrc: u32| {
+        let headers = scene.sent.iter().map(|(_, packet)| RtpHeader::new_checked(packet).expect("RTP"));
+        headers.filter(move |header| header.ssrc() == ssrc)
+    };
+    assert_eq!(of(1).count(), 40, "pictures as they came");
+    let heard: Vec<_> = of(2).map(|header| (header.sequence(), header.timestamp())).collect();
+    assert!((50..=52).contains(&heard.len()), "{} packets", heard.len());
+    assert!(heard.windows(2).all(|pair| pair[1].1.wrapping_sub(pair[0].1) == 960), "{heard:?}");
+}
