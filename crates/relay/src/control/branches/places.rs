@@ -403,7 +403,7 @@ fn chain(what: What, format: &Format) -> Result<(Graph, Format), Unfit> {
     let help = match what {
         What::Ts => "play it as RTP, or send it to an rtp:// address",
         What::Tracks(_) => "play it as a transport stream",
-        What::Opus => "play it by RTSP",
+        What::Opus => "play it with the sound that it has",
         What::View(_) => "only images have views: leave it out",
     };
     let format = graph.exit_format(0).cloned().map_err(|unfit| Unfit::new(&unfit.what, help))?;
