@@ -9,13 +9,16 @@ use super::Figures;
 use super::reorder::Reorder;
 
 /// Of one stream. What is missing is told by sequence numbers: those that go on are not, whatever was left out on the way.
-/// After a loss, frames that need others cannot be decoded until one comes that needs none.
+/// After a loss, frames that need others cannot be decoded until one comes that needs none. What comes in the midst of a
+/// frame, before the first one that begins, is no frame.
 #[derive(Debug)]
 pub(super) struct Viewer {
     parser: Parser,
     joined: Time,
     first: Option<Time>,
     order: Reorder<Vec<u8>>,
+    /// A frame has begun since it was wanted.
+    has_begun: bool,
     timestamp: Option<u32>,
     /// Of the frame that is coming: it is whole so far, it needs no other one, layers of it.
     is_whole: bool,
@@ -40,6 +43,7 @@ impl Viewer {
             joined: now,
             first: None,
             order: Reorder::default(),
+            has_begun: false,
             timestamp: None,
             is_whole: false,
             is_key: false,
@@ -79,6 +83,10 @@ impl Viewer {
             Some(mark) => Tag { layer: mark.layer, first: mark.first, key: mark.opens_all, ..Tag::default() },
             None => self.parser.tag(0, packet).unwrap_or_default(),
         };
+        self.has_begun |= tag.first || missing > 0;
+        if !self.has_begun {
+            return;
+        }
         // What is missing may be of the frame before, or of this one.
         self.is_whole &= missing == 0;
         self.is_unbroken &= missing == 0;
@@ -116,7 +124,7 @@ impl Viewer {
             self.take(missing, &packet);
         }
         self.end();
-        self.order = Reorder::default();
+        (self.order, self.has_begun) = (Reorder::default(), false);
     }
 
     /// What came of it.
@@ -144,6 +152,7 @@ impl Viewer {
 #[cfg(test)]
 mod tests {
     use outflow_media::Track;
+    use outflow_rtp::PlainHeader;
 
     use super::*;
     use crate::scenario::SourceModel;
@@ -185,5 +194,27 @@ mod tests {
         packets.remove(10);
         let some = seen(&packets);
         assert_eq!((some["missing"], some["frames"], some["decodable_pct"]), (1.0, 20.0, 55.0), "{some:?}");
+    }
+
+    #[test]
+    fn what_comes_before_the_first_frame_that_begins_is_no_frame() {
+        // Frames of two layers that say so, a packet each.
+        let packet = |number: u16| {
+            let (frame, layer) = (number / 2, (number % 2) as u8);
+            let timestamp = 3_000 * u32::from(frame);
+            let header =
+                PlainHeader { marker: layer == 1, payload_type: 96, sequence: number, timestamp, ssrc: 1 };
+            let is_first = layer == 0;
+            let tag = Tag { layer, layers: 2, first: is_first, opens: is_first, ..Tag::default() };
+            let mark = Mark::of(&tag, is_first).expect("it has layers");
+            mark.write(&header.emit(), &[7; 100]).expect("there is room")
+        };
+        let all: Vec<_> = (0..20).map(packet).collect();
+        for (from, frames) in [(0, 10.0), (1, 9.0), (2, 9.0)] {
+            let seen = seen(&all[from..]);
+            let of = (seen["frames"], seen["decodable_pct"], seen["layers"], seen["missing"]);
+            assert_eq!(of, (frames, 100.0, 2.0, 0.0), "{from}");
+            assert_eq!(seen["packets"], (20 - from) as f64, "all that came is counted");
+        }
     }
 }
