@@ -27,7 +27,7 @@ struct Header {
     frequency_hz: u32,
 }
 
-/// So many samples behind a time, as ticks are rounded.
+/// A number of samples behind a time: ticks are rounded.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     pts: i64,

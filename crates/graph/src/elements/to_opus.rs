@@ -91,16 +91,17 @@ struct Unwrapped {
 impl Unwrapped {
     /// The time of a timestamp near the newest one, in ticks of access units.
     fn near(&self, timestamp: u32) -> i64 {
-        let newest = self.newest.unwrap_or(timestamp.into());
-        let step = timestamp.wrapping_sub(newest as u32).cast_signed();
-        let ticks = i128::from(newest + i64::from(step)) * i128::from(TICKS) / i128::from(self.clock_rate);
+        let ticks = i128::from(self.unwrap(timestamp)) * i128::from(TICKS) / i128::from(self.clock_rate);
         i64::try_from(ticks).unwrap_or(i64::MAX / 4)
     }
 
     fn note(&mut self, timestamp: u32) {
+        self.newest = self.newest.max(Some(self.unwrap(timestamp)));
+    }
+
+    fn unwrap(&self, timestamp: u32) -> i64 {
         let newest = self.newest.unwrap_or(timestamp.into());
-        let step = timestamp.wrapping_sub(newest as u32).cast_signed();
-        self.newest = Some(newest + i64::from(step.max(0)));
+        newest + i64::from(timestamp.wrapping_sub(newest as u32).cast_signed())
     }
 }
 

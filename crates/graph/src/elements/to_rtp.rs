@@ -349,8 +349,7 @@ mod tests {
         let items = items.map(|(number, bytes)| item(Bytes::from_static(bytes), arrived(number), &mut wrap));
         let out = run.give(items.collect());
         let of = |track| out.iter().filter(move |item| item.packet.tag.track == track);
-        let stamp =
-            |item: &Item| item.header().map(|h| u32::from_be_bytes([h[4], h[5], h[6], h[7]])).expect("RTP");
+        let stamp = |item: &Item| item.header().map(outflow_rtp::timestamp).expect("RTP");
         let heard: Vec<_> = of(1).map(stamp).collect();
         assert!((398..=400).contains(&heard.len()), "{} packets", heard.len());
         assert!(heard.windows(2).all(|pair| pair[1].wrapping_sub(pair[0]) == 960));

@@ -17,7 +17,7 @@ pub(super) struct Filling {
 
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    /// So many more, one after the other.
+    /// This number of packets more, one after the other.
     Probe { left: u64, every: Duration },
     /// As many as are needed beside what is sent anyway.
     Trial { began: Time, bps: u64, sent: u64 },
@@ -38,7 +38,7 @@ impl Filling {
         (Filling { kind: Kind::Trial { began: now, bps, sent: 0 }, next: now, bytes }, now + TRIAL_FOR)
     }
 
-    /// A packet of so many bytes is sent: of these, or another one.
+    /// A packet is sent, of these or another one: its bytes.
     pub(super) fn sent(&mut self, bytes: usize) {
         if let Kind::Trial { sent, .. } = &mut self.kind {
             *sent += bytes as u64;

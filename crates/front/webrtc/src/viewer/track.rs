@@ -117,18 +117,13 @@ impl Track {
     /// What stands in front of a packet, and how often numbers have come round.
     pub(super) fn head(&self, unsent: &Unsent) -> (Head, u32) {
         let Sending { payload_type, ssrc, repair, .. } = self.sending;
-        let (number, first) = (unsent.media.number, unsent.media.number as u16);
-        match unsent.repair.zip(repair) {
-            Some((number, (payload_type, ssrc))) => {
-                let sequence = number as u16;
-                let head = Head { payload_type, ssrc, sequence, original: Some(first), transport: None };
-                (head, number >> 16)
-            }
-            None => {
-                let head = Head { payload_type, ssrc, sequence: first, original: None, transport: None };
-                (head, number >> 16)
-            }
-        }
+        let first = unsent.media.number;
+        let (number, original, (payload_type, ssrc)) = match unsent.repair.zip(repair) {
+            Some((number, by)) => (number, Some(first as u16), by),
+            None => (first, None, (payload_type, ssrc)),
+        };
+        let head = Head { payload_type, ssrc, sequence: number as u16, original, transport: None };
+        (head, number >> 16)
     }
 
     /// A packet is sent: it is kept, if it can be sent once more.

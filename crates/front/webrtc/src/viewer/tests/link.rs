@@ -73,7 +73,7 @@ impl Streamed {
         Streamed { scene, link: Link::new(bps), sequence: 0, told_bps: None, most_bps: 0 }
     }
 
-    /// Frames of as many packets as `packets` says by what was told, for so many milliseconds.
+    /// Sends frames for a time. `packets` says how many packets each has, by what was told.
     fn run(&mut self, millis: u64, packets: impl Fn(Option<u64>) -> u16) {
         for _ in 0..millis {
             if self.scene.now.as_millis().is_multiple_of(40) {
