@@ -10,7 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use outflow_engine::Caller;
 use outflow_engine::message::{
-    CloseReason, Command, ControlError, Feed, Ingest, SocketRole, SourceId, SourceSocket, SourceSpec,
+    CloseReason, Command, ControlError, Feed, Ingest, LastMedia, SocketRole, SourceId, SourceSocket,
+    SourceSpec,
 };
 use outflow_media::Format;
 use outflow_packet::{DropReason, Incoming};
@@ -50,6 +51,7 @@ pub struct Publisher {
     /// To the worker that takes from the queue.
     caller: Caller,
     feedback: Option<mpsc::Receiver<Feedback>>,
+    media: LastMedia,
     /// Why the turn is over, once it is.
     ended: Arc<OnceLock<CloseReason>>,
     /// Until when media is waited for, as it was when last looked at; none if it may be silent for ever.
@@ -69,7 +71,7 @@ impl Heard {
         while let Some(feedback) = &mut self.0
             && let Some(said) = feedback.recv().await
         {
-            if let Feedback::KeyFrame { track } = said {
+            if let Feedback::KeyFrame { track, .. } = said {
                 return track;
             }
         }
@@ -137,7 +139,19 @@ impl Control {
         options: PublishOptions,
     ) -> Result<Publisher, ControlError> {
         let (queue, feed) = mpsc::channel(INGEST_QUEUE_PACKETS);
-        Publisher::open(self, wanted.into(), options, Feed::Queue(feed), queue).await
+        Publisher::open(self, wanted.into(), options, (Feed::Queue(feed), queue), None).await
+    }
+
+    /// Begins to publish a rendition, of which media has come when it has of any other that a peer publishes.
+    pub(crate) async fn publish_beside(
+        &self,
+        wanted: Wanted<'_>,
+        options: PublishOptions,
+        first: Option<&Publisher>,
+    ) -> Result<Publisher, ControlError> {
+        let (queue, feed) = mpsc::channel(INGEST_QUEUE_PACKETS);
+        let media = first.map(|first| first.media.clone());
+        Publisher::open(self, wanted, options, (Feed::Queue(feed), queue), media).await
     }
 
     /// Begins to publish a stream through UDP sockets, bound before by [`UdpPorts::bind`]. The
@@ -162,7 +176,8 @@ impl Control {
         sockets: Vec<SourceSocket>,
     ) -> Result<Publisher, ControlError> {
         let (queue, feed) = mpsc::channel(1);
-        Publisher::open(self, wanted.into(), options, Feed::Sockets(sockets, feed), queue).await
+        let feed = Feed::Sockets(sockets, feed);
+        Publisher::open(self, wanted.into(), options, (feed, queue), None).await
     }
 
     /// Whether a publisher could publish this stream now. What comes back says how long it may take to.
@@ -187,8 +202,8 @@ impl Publisher {
         control: &Control,
         wanted: Wanted<'_>,
         options: PublishOptions,
-        feed: Feed,
-        queue: mpsc::Sender<Ingest>,
+        (feed, queue): (Feed, mpsc::Sender<Ingest>),
+        media: Option<LastMedia>,
     ) -> Result<Self, ControlError> {
         let stream = wanted.stream;
         let options = match wanted.token() {
@@ -204,12 +219,13 @@ impl Publisher {
         }
         let source = control.new_id();
         let (told, feedback) = mpsc::channel(FEEDBACK_MAX);
-        let turn = Turn::new(source, &options.peer, control.now()).of(wanted.grant);
+        let turn = Turn::new(source, &options.peer, control.now()).of(wanted.grant).heard_by(media);
         let peer = options.peer.clone();
         let (media, ended) = (turn.media(), turn.ended());
         let (reply, answer) = oneshot::channel();
         let format = Some(options.format);
-        let spec = SourceSpec { format, peer: options.peer, feed, feedback: told, media };
+        let spec =
+            SourceSpec { format, peer: options.peer, feed, feedback: told, media: media.clone() };
         let open = |owner: Owner| {
             let begin = Command::OpenSource { stream: owner.stream, source, spec, reply };
             control.workers().tell(&owner, begin);
@@ -225,6 +241,7 @@ impl Publisher {
             queue,
             caller: control.workers().get(owner.worker).caller(owner.stream),
             feedback: Some(feedback),
+            media,
             ended,
             // What is configured is tried again by its own front.
             patience: (!options.configured).then(|| Box::pin(sleep(entry.turns.publish_timeout))),
@@ -264,6 +281,7 @@ impl Publisher {
             queue,
             caller: control.workers().get(owner.worker).caller(owner.stream),
             feedback: Some(feedback),
+            media: turn.media(),
             ended: turn.ended(),
             patience: entry.is_pushed.then(|| Box::pin(sleep(entry.turns.publish_timeout))),
             full: AtomicU64::new(0),

@@ -64,6 +64,11 @@ impl Turn {
         Turn { grant: grant.cloned(), ..self }
     }
 
+    /// The same, for which that media counts as its own, too.
+    pub(crate) fn heard_by(self, media: Option<LastMedia>) -> Self {
+        Turn { media: media.unwrap_or(self.media), ..self }
+    }
+
     /// Where its worker says that media has come.
     pub(crate) fn media(&self) -> LastMedia {
         self.media.clone()

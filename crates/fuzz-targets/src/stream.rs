@@ -233,7 +233,7 @@ impl Site {
             16 => drop(self.stream.set_level(key, level)),
             17 => self.stream.set_priority(key, Priority::ALL[usize::from(how) % Priority::ALL.len()]),
             18 => {
-                self.stream.handle_key_frame_request(how & 3);
+                self.stream.handle_key_frame_request(key, how & 3);
                 self.stream.handle_loss(how);
                 self.stream.handle_estimate(u64::from(how) * 10_000);
             }

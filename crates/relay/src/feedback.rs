@@ -15,9 +15,11 @@ pub const RECEPTION_EVERY: Duration = Duration::from_secs(1);
 /// For the publisher of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feedback {
-    /// A receiver cannot go on without a key frame of this track.
+    /// A receiver cannot go on without a key frame, or waits for one to change the rendition.
     KeyFrame {
-        /// The track, as the publisher numbers it.
+        /// The rendition that it is wanted of; 0 if the stream has a source of its own.
+        rendition: usize,
+        /// The track, as the publisher of that numbers it.
         track: u8,
     },
     /// What receivers have reported since the last time.
@@ -40,23 +42,40 @@ pub struct Reception {
 /// Gathers it.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
-    /// Track of which a key frame is wanted.
-    wanted: Option<u8>,
-    asked_at: Option<Time>,
+    // bounded: an entry a rendition.
+    key_frames: Vec<KeyFrames>,
     reception: Reception,
     lost_sum: u64,
     handed_on_at: Option<Time>,
 }
 
+/// Key frames of a rendition.
+#[derive(Debug, Clone, Default)]
+struct KeyFrames {
+    /// Track of which one is wanted.
+    wanted: Option<u8>,
+    asked_at: Option<Time>,
+}
+
+impl KeyFrames {
+    /// When one may be asked for, if it is wanted.
+    fn due(&self) -> Option<Time> {
+        self.wanted.map(|_| self.asked_at.map_or(Time::ZERO, |last| last + KEY_FRAME_EVERY))
+    }
+}
+
 impl Gathered {
-    /// A receiver wants a key frame of a track.
-    pub(crate) fn want_key_frame(&mut self, track: u8) {
-        self.wanted.get_or_insert(track);
+    /// A receiver wants a key frame of a track of a rendition.
+    pub(crate) fn want_key_frame(&mut self, rendition: usize, track: u8) {
+        if self.key_frames.len() <= rendition {
+            self.key_frames.resize(rendition + 1, KeyFrames::default());
+        }
+        self.key_frames[rendition].wanted.get_or_insert(track);
     }
 
-    /// A key frame of the stream came in: receivers that waited for one have it.
-    pub(crate) fn key_frame_came(&mut self) {
-        self.wanted = None;
+    /// A key frame of a rendition came in: receivers that waited for one have it.
+    pub(crate) fn key_frame_came(&mut self, rendition: usize) {
+        self.key_frames.get_mut(rendition).into_iter().for_each(|of| of.wanted = None);
     }
 
     /// A receiver has lost this share of its packets lately, in 256ths.
@@ -74,7 +93,8 @@ impl Gathered {
     /// What others have gathered.
     pub(crate) fn add(&mut self, feedback: Feedback) {
         match feedback {
-            Feedback::KeyFrame { track } => self.want_key_frame(track),
+            // Whichever rendition of another stream this one is, it has a source of its own.
+            Feedback::KeyFrame { track, .. } => self.want_key_frame(0, track),
             Feedback::Reception(Reception { reports, lost_most, lost_mean, estimate_bps }) => {
                 let own = &mut self.reception;
                 own.reports = own.reports.saturating_add(reports);
@@ -87,11 +107,14 @@ impl Gathered {
 
     /// What is to be handed on now.
     pub(crate) fn poll(&mut self, now: Time) -> Option<Feedback> {
-        if let Some(track) = self.wanted.filter(|_| is_due(now, self.asked_at, KEY_FRAME_EVERY)) {
-            (self.wanted, self.asked_at) = (None, Some(now));
-            return Some(Feedback::KeyFrame { track });
+        let due = |of: &KeyFrames| of.due().is_some_and(|at| at <= now);
+        if let Some(rendition) = self.key_frames.iter().position(due) {
+            let of = &mut self.key_frames[rendition];
+            of.asked_at = Some(now);
+            return of.wanted.take().map(|track| Feedback::KeyFrame { rendition, track });
         }
-        if !self.has_reception() || !is_due(now, self.handed_on_at, RECEPTION_EVERY) {
+        let is_due = self.handed_on_at.is_none_or(|last| now.since(last) >= RECEPTION_EVERY);
+        if !self.has_reception() || !is_due {
             return None;
         }
         self.handed_on_at = Some(now);
@@ -103,19 +126,14 @@ impl Gathered {
 
     /// When to poll next.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
-        let after = |last: Option<Time>, every| last.map_or(Time::ZERO, |last| last + every);
-        let key_frame = self.wanted.map(|_| after(self.asked_at, KEY_FRAME_EVERY));
-        let reception = self.has_reception().then(|| after(self.handed_on_at, RECEPTION_EVERY));
-        key_frame.into_iter().chain(reception).min()
+        let after = |last: Option<Time>| last.map_or(Time::ZERO, |last| last + RECEPTION_EVERY);
+        let reception = self.has_reception().then(|| after(self.handed_on_at));
+        self.key_frames.iter().filter_map(KeyFrames::due).chain(reception).min()
     }
 
     fn has_reception(&self) -> bool {
         self.reception.reports > 0 || self.reception.estimate_bps.is_some()
     }
-}
-
-fn is_due(now: Time, last: Option<Time>, every: Duration) -> bool {
-    last.is_none_or(|last| now.since(last) >= every)
 }
 
 #[cfg(test)]
@@ -129,22 +147,35 @@ mod tests {
     #[test]
     fn one_request_goes_up_however_many_ask() {
         let mut gathered = Gathered::default();
-        (0..100).for_each(|_| gathered.want_key_frame(1));
-        assert_eq!(gathered.poll(at(0)), Some(Feedback::KeyFrame { track: 1 }));
-        (0..100).for_each(|_| gathered.want_key_frame(1));
+        (0..100).for_each(|_| gathered.want_key_frame(0, 1));
+        assert_eq!(gathered.poll(at(0)), Some(Feedback::KeyFrame { rendition: 0, track: 1 }));
+        (0..100).for_each(|_| gathered.want_key_frame(0, 1));
         assert_eq!(gathered.poll(at(999)), None);
         assert_eq!(gathered.next_timeout(), Some(at(1_000)));
-        assert_eq!(gathered.poll(at(1_000)), Some(Feedback::KeyFrame { track: 1 }));
+        assert_eq!(gathered.poll(at(1_000)), Some(Feedback::KeyFrame { rendition: 0, track: 1 }));
         assert_eq!((gathered.poll(at(5_000)), gathered.next_timeout()), (None, None));
     }
 
     #[test]
     fn nothing_is_asked_for_that_has_come_meanwhile() {
         let mut gathered = Gathered::default();
-        gathered.want_key_frame(0);
+        gathered.want_key_frame(0, 0);
         assert!(gathered.poll(at(0)).is_some());
-        gathered.want_key_frame(0);
-        gathered.key_frame_came();
+        gathered.want_key_frame(0, 0);
+        gathered.key_frame_came(0);
+        assert_eq!((gathered.poll(at(2_000)), gathered.next_timeout()), (None, None));
+    }
+
+    #[test]
+    fn each_rendition_is_asked_by_itself() {
+        let mut gathered = Gathered::default();
+        gathered.want_key_frame(2, 1);
+        assert_eq!(gathered.poll(at(0)), Some(Feedback::KeyFrame { rendition: 2, track: 1 }));
+        gathered.want_key_frame(2, 1);
+        gathered.want_key_frame(0, 0);
+        assert_eq!(gathered.poll(at(1)), Some(Feedback::KeyFrame { rendition: 0, track: 0 }));
+        assert_eq!((gathered.poll(at(2)), gathered.next_timeout()), (None, Some(at(1_000))));
+        gathered.key_frame_came(2);
         assert_eq!((gathered.poll(at(2_000)), gathered.next_timeout()), (None, None));
     }
 
@@ -154,8 +185,8 @@ mod tests {
         owner.lost(0);
         [64, 128].into_iter().for_each(|share| replica.lost(share));
         owner.add(replica.poll(at(0)).expect("two reports"));
-        owner.add(Feedback::KeyFrame { track: 2 });
-        assert_eq!(owner.poll(at(0)), Some(Feedback::KeyFrame { track: 2 }));
+        owner.add(Feedback::KeyFrame { rendition: 0, track: 2 });
+        assert_eq!(owner.poll(at(0)), Some(Feedback::KeyFrame { rendition: 0, track: 2 }));
         let all = Reception { reports: 3, lost_most: 128, lost_mean: 64, estimate_bps: None };
         assert_eq!(owner.poll(at(0)), Some(Feedback::Reception(all)));
     }

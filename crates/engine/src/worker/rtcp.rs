@@ -66,7 +66,7 @@ impl Worker {
             }
         }
         if let Some(track) = read.wanted {
-            stream.core.handle_key_frame_request(track);
+            stream.core.handle_key_frame_request(sink, track);
             stream.touched = true;
         }
         for wish in read.wishes {

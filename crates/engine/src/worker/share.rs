@@ -207,9 +207,14 @@ impl Queues {
         }
     }
 
-    /// Hands up what receivers say to the streams that hand it packets.
+    /// Hands up what receivers say to the streams that hand it packets, or to the one that it is about.
     pub(super) fn hand_up(&self, feedback: Feedback) {
-        self.replica_ends.iter().for_each(|replica_end| replica_end.upward.send(feedback));
+        let is_about = |index: usize| match feedback {
+            Feedback::KeyFrame { rendition, .. } => rendition == index,
+            Feedback::Reception(_) => true,
+        };
+        let about = self.replica_ends.iter().enumerate().filter(|(index, _)| is_about(*index));
+        about.for_each(|(_, replica_end)| replica_end.upward.send(feedback));
     }
 }
 

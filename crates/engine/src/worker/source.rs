@@ -97,7 +97,7 @@ impl LiveSource {
             let _ = self.feedback.try_send(feedback);
             return None;
         }
-        let Feedback::KeyFrame { track } = feedback else { return None };
+        let Feedback::KeyFrame { track, .. } = feedback else { return None };
         self.requests = self.requests.wrapping_add(1);
         Some((track, self.requests))
     }

@@ -106,7 +106,7 @@ impl Stream {
         sharing.hand_packet(&parsed, &out.found);
         if out.spread(now, parsed) {
             source.key_frame(now);
-            feedback.key_frame_came();
+            feedback.key_frame_came(0);
         }
     }
 

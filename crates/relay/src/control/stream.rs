@@ -133,9 +133,10 @@ impl Stream {
         self.state.out.report(key, report);
     }
 
-    /// A receiver, or all those of a replica, cannot go on without a key frame of a track.
-    pub fn handle_key_frame_request(&mut self, track: u8) {
-        self.state.feedback.want_key_frame(track);
+    /// A receiver cannot go on without a key frame of a track.
+    pub fn handle_key_frame_request(&mut self, key: SinkKey, track: u8) {
+        let (rendition, track) = self.state.out.origin_of(key, track);
+        self.state.feedback.want_key_frame(rendition, track);
     }
 
     /// A receiver has lost this share of its packets lately, in 256ths.
@@ -198,6 +199,7 @@ impl Stream {
             }
         }
         let State { out, source, feedback, reports_due, .. } = &mut self.state;
+        out.awaited_key_frames().for_each(|(rendition, track)| feedback.want_key_frame(rendition, track));
         if let Some(feedback) = feedback.poll(now) {
             return Output::Feedback(feedback);
         }

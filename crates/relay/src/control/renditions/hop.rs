@@ -50,7 +50,7 @@ impl Simulcast {
     }
 
     /// The rendition that a branch carries, if it does so as a whole, and whether as a transport stream.
-    fn carries(self, out: &Distribution, index: usize) -> Option<(usize, bool)> {
+    pub(super) fn carries(self, out: &Distribution, index: usize) -> Option<(usize, bool)> {
         let is_ts = |index| out.branch_format(index) == Some(&Format::Ts);
         match &out.branches.slot(index)?.made {
             Made::Original | Made::Rendition => Some((index, is_ts(index))),
@@ -134,8 +134,8 @@ impl Simulcast {
         }
         let Some(entry) = ring.get(key) else { return };
         let (is_closed, (_, timestamp)) = (entry.opens_all, numbers(&entry.rtp_header));
-        let is_ts = self.carries(out, index).is_some_and(|(_, is_ts)| is_ts);
-        let came = KeyFrame { branch: index, at: key, head, timestamp, is_closed, is_ts };
+        let Some((rendition, is_ts)) = self.carries(out, index) else { return };
+        let came = KeyFrame { branch: index, rendition, at: key, head, timestamp, is_closed, is_ts };
         let beside = self.beside(out, index);
         let Distribution { renditions: Some(renditions), branches, .. } = out else { return };
         let head = |at: usize| branches.get(at).map_or(0, |branch| branch.ring().head());
@@ -190,9 +190,20 @@ impl Simulcast {
                     branch.stop_at(&mut out.sinks, key, leaves.at);
                 }
             }
-            None => out.go_on(from, key),
+            None => {
+                self.awaits_key(out, (from, wish));
+                out.go_on(from, key);
+            }
         }
         true
+    }
+
+    /// A sink goes from one branch to another with the next key frame there: that is asked for, unless it has come.
+    fn awaits_key(self, out: &mut Distribution, (from, wish): (usize, usize)) {
+        let rendition = self.carries(out, wish).map(|(rendition, _)| rendition);
+        if let (Some(rendition), Some(renditions)) = (rendition, &mut out.renditions) {
+            renditions.switch_mut().awaits_key(rendition, (from, wish));
+        }
     }
 
     /// The first place behind a position at which one can leave a branch for another.

@@ -75,7 +75,7 @@ impl Stream {
     }
 
     fn take_of_rendition(&mut self, now: Time, index: usize, parsed: Parsed) {
-        let State { source, out, .. } = &mut self.state;
+        let State { source, out, feedback, .. } = &mut self.state;
         let (Some(renditions), Some(origin)) = (&mut out.renditions, &out.origin) else {
             return self.count_drop(DropReason::NoFormat, 1);
         };
@@ -98,7 +98,9 @@ impl Stream {
         let before = out.branches.newest_key(index);
         out.push_to(now, index, parsed);
         if out.branches.newest_key(index) > before {
-            out.renditions.iter_mut().for_each(|all| all.miss(now));
+            let source_timeout = out.options.source_timeout;
+            out.renditions.iter_mut().for_each(|all| all.miss(now, source_timeout));
+            feedback.key_frame_came(index);
             if index == ORIGINAL {
                 source.key_frame(now);
             }

@@ -16,6 +16,7 @@ mod switch;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod wanted;
 
 pub(in crate::control) use rendition::Renditions;
 pub(in crate::control) use simulcast::Simulcast;

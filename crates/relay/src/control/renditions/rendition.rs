@@ -1,5 +1,7 @@
 //! The renditions of a stream: what each carries, whether it is there, and how its packets become the stream's.
 
+use core::time::Duration;
+
 use outflow_media::{Format, Time, Track};
 use outflow_packet::{DropReason, Level, Parsed, ReportClock};
 
@@ -30,8 +32,10 @@ pub(in crate::control) struct Renditions {
 struct Rendition {
     /// What it carries; `None` before it ever had a source.
     format: Option<Format>,
-    /// Its packets come in.
+    /// Packets of its main track come in.
     is_up: bool,
+    /// When the last one did.
+    last: Time,
     /// It is not waited for: it went away, or did not come with the others.
     is_missed: bool,
     /// How its packets become the stream's.
@@ -65,14 +69,18 @@ impl Renditions {
         self.switch.look_at_all();
     }
 
-    /// Those that have not come are not waited for any longer.
-    pub(super) fn miss(&mut self, now: Time) {
+    /// Those that have not come, or whose pictures have not for so long, are not waited for any longer.
+    pub(super) fn miss(&mut self, now: Time, source_timeout: Duration) {
         if self.began.is_none_or(|began| now.since(began) < RENDITION_AWAITED) {
             return;
         }
-        let mut late = self.each.iter_mut().filter(|each| !each.is_up && !each.is_missed).peekable();
-        let is_any = late.peek().is_some();
-        late.for_each(|rendition| rendition.is_missed = true);
+        let mut is_any = false;
+        for rendition in self.each.iter_mut().filter(|each| !each.is_missed) {
+            // Its sound may go on.
+            rendition.is_up &= now.since(rendition.last) < source_timeout;
+            rendition.is_missed = !rendition.is_up;
+            is_any |= rendition.is_missed;
+        }
         if is_any {
             self.changed();
         }
@@ -106,6 +114,11 @@ impl Renditions {
     /// The number of the reference.
     pub(super) fn reference(&self) -> usize {
         self.reference
+    }
+
+    /// How the packets of one become the stream's, if they can.
+    pub(super) fn fit_of(&self, index: usize) -> Option<&Fit> {
+        self.each.get(index)?.fit.as_ref()
     }
 
     /// Where receivers change.
@@ -175,9 +188,11 @@ impl Renditions {
         let Some((fitted, is_main)) = fit.apply(parsed, origin, timeline, (index, is_reference)) else {
             return Ok(None);
         };
-        let has_come = !core::mem::replace(&mut rendition.is_up, true);
-        rendition.is_missed = false;
-        began.get_or_insert(now);
+        let has_come = is_main && !core::mem::replace(&mut rendition.is_up, true);
+        if is_main {
+            (rendition.is_missed, rendition.last) = (false, now);
+            began.get_or_insert(now);
+        }
         let parsed = fitted.ok_or(DropReason::Malformed)?;
         if has_come {
             self.changed();

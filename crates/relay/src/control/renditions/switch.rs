@@ -1,6 +1,6 @@
 //! Where receivers may go from one rendition to another: which key frames have come, and where frames end.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use outflow_media::Tag;
 use outflow_packet::Packet;
@@ -25,6 +25,8 @@ pub(super) struct Switch {
     all: bool,
     /// Sinks that take another rendition than they want.
     changing: Vec<SinkKey>,
+    /// Renditions without a key frame at which those could change.
+    awaited: BTreeSet<usize>,
 }
 
 /// A key frame, and where receivers of other renditions leave for it.
@@ -68,6 +70,8 @@ pub(super) struct End {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyFrame {
     pub(super) branch: usize,
+    /// Of this rendition.
+    pub(super) rendition: usize,
     pub(super) at: Seq,
     /// The head of the ring.
     pub(super) head: Seq,
@@ -144,6 +148,7 @@ impl Switch {
         if !core::mem::take(&mut self.news) {
             return None;
         }
+        self.awaited.clear();
         let changing = core::mem::take(&mut self.changing);
         Some(if core::mem::take(&mut self.all) { all() } else { changing })
     }
@@ -151,6 +156,21 @@ impl Switch {
     /// These still take another rendition than they want.
     pub(super) fn keep(&mut self, mut changing: Vec<SinkKey>) {
         self.changing.append(&mut changing);
+    }
+
+    /// A sink waits for a key frame of a rendition, to go from one branch to another; unless it only waits for the end
+    /// of a frame.
+    pub(super) fn awaits_key(&mut self, rendition: usize, (from, to): (usize, usize)) {
+        let is_coming = |exit: &Exit| exit.from == from && exit.leaves.is_none();
+        let mut there = self.entrances.iter().filter(|entrance| entrance.to == to);
+        if !there.any(|entrance| entrance.exits.iter().any(is_coming)) {
+            self.awaited.insert(rendition);
+        }
+    }
+
+    /// Renditions whose next key frame sinks wait for.
+    pub(super) fn awaited(&self) -> impl Iterator<Item = usize> {
+        self.awaited.iter().copied()
     }
 
     /// A branch is gone; its index may be another one's.
@@ -226,12 +246,13 @@ impl Switch {
         beside: impl Iterator<Item = (usize, Seq)>,
         timeline: &Timeline,
     ) {
-        let KeyFrame { branch, at: key, head, timestamp, is_closed, is_ts } = came;
+        let KeyFrame { branch, rendition, at: key, head, timestamp, is_closed, is_ts } = came;
         let progress = self.progress(branch);
         progress.has_closed |= is_closed;
         if !is_closed && progress.has_closed {
             return;
         }
+        self.awaited.remove(&rendition);
         let mut exits = Vec::new();
         for (from, at) in beside {
             let Progress { in_frame, sequence, timestamp: newest, .. } = *self.progress(from);

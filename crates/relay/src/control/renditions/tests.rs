@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use receiver::{Got, Receiver};
 
 use crate::control::{Output, Stream, StreamOptions};
+use crate::feedback::Feedback;
 use crate::schedule::{Encapsulation, SinkKey, SinkSpec, Transport};
 use crate::send::Report;
 
@@ -64,6 +65,8 @@ struct Bench {
     /// Frame times that are over.
     times: u32,
     receivers: Vec<Receiver>,
+    /// Key frames that were asked for: the rendition, and the track there.
+    asked: Vec<(usize, u8)>,
 }
 
 fn format(rendition: usize, shape: &Shape) -> Format {
@@ -93,7 +96,7 @@ impl Bench {
             Stream::of_renditions(StreamOptions { ssrc: 0x7fff_ff00, ..StreamOptions::default() }, 3);
         let sources = (0..3).map(source).collect();
         let (shape, now, receivers) = (shape.clone(), Time::from_millis(1000), Vec::new());
-        let mut bench = Bench { stream, shape, sources, now, times: 0, receivers };
+        let mut bench = Bench { stream, shape, sources, now, times: 0, receivers, asked: Vec::new() };
         bench.hand_over();
         bench
     }
@@ -239,6 +242,10 @@ impl Bench {
             let order = match self.stream.poll(self.now) {
                 Output::Order(order) => order,
                 Output::Wait { .. } => return,
+                Output::Feedback(Feedback::KeyFrame { rendition, track }) => {
+                    self.asked.push((rendition, track));
+                    continue;
+                }
                 _ => continue,
             };
             let members = self.stream.members(&order).to_vec();
@@ -359,6 +366,44 @@ fn a_change_comes_with_the_next_key_frame() {
     let rates = bench.stream.rate_table(bench.now);
     assert!(rates.len() == 3 && rates[0] > rates[1] && rates[1] > rates[2], "{rates:?}");
     assert_eq!(bench.stream.describe(), "3 of 3 renditions");
+}
+
+#[test]
+fn the_rendition_that_is_waited_for_is_asked_for_a_key_frame_and_no_other() {
+    let mut bench = Bench::new(&Shape { each: [(4, 100, 0), (2, 100, 0), (1, 10, 0)], ..PLAIN });
+    bench.step(&Step::Frames(3));
+    bench.step(&Step::Join(1));
+    bench.step(&Step::Frames(3));
+    assert_eq!(bench.asked, [], "it has what it wants");
+    bench.step(&Step::Request(0, 3));
+    bench.step(&Step::Frames(10));
+    assert_eq!(renditions(&bench.receivers[0].check()), [0, 2]);
+    assert_eq!(core::mem::take(&mut bench.asked), [(2, 0)], "once, and not any more when it has come");
+    bench.step(&Step::Request(0, 2));
+    bench.step(&Step::Frames(40));
+    assert_eq!(core::mem::take(&mut bench.asked), [(1, 1), (1, 1)], "as it is numbered there, once a second");
+    let key = bench.receivers[0].key;
+    let main = bench.stream.main_track(0).expect("video");
+    bench.stream.handle_key_frame_request(key, main);
+    bench.stream.handle_key_frame_request(key, 1 - main);
+    bench.step(&Step::Request(0, 3));
+    bench.step(&Step::Frames(1));
+    assert_eq!(bench.asked, [(0, 1 - main), (2, 0)], "of what it receives: the picture, sound of the first");
+}
+
+#[test]
+fn a_rendition_whose_picture_has_stopped_is_away_even_if_its_sound_goes_on() {
+    let mut bench = Bench::new(&PLAIN);
+    bench.step(&Step::Frames(3));
+    bench.step(&Step::Join(1));
+    bench.step(&Step::Frames(3));
+    bench.shape.each[0].0 = 0;
+    bench.step(&Step::Frames(80));
+    assert_eq!(renditions(&bench.receivers[0].check_pictures(true)), [0, 1]);
+    assert_eq!(bench.stream.describe(), "2 of 3 renditions");
+    bench.shape.each[0].0 = 4;
+    bench.step(&Step::Frames(20));
+    assert_eq!(renditions(&bench.receivers[0].check_pictures(true)), [0, 1, 0], "it is back");
 }
 
 #[test]
