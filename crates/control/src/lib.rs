@@ -66,7 +66,7 @@ pub use listen::{Listener, datagrams, place};
 pub use load::{load, refuse_empty};
 pub use overload::{Overload, OverloadState, Scarce};
 pub use publisher::{Announced, Heard, PublishOptions, Publisher, Push, UdpPorts};
-pub use publishers::{Asked, Publishers};
+pub use publishers::{HeardOfAll, Publishers};
 pub use pushes::PushOptions;
 pub use reach::{Known, Reach};
 pub use receiver::Playing;

@@ -224,8 +224,7 @@ impl Publisher {
         let (media, ended) = (turn.media(), turn.ended());
         let (reply, answer) = oneshot::channel();
         let format = Some(options.format);
-        let spec =
-            SourceSpec { format, peer: options.peer, feed, feedback: told, media: media.clone() };
+        let spec = SourceSpec { format, peer: options.peer, feed, feedback: told, media: media.clone() };
         let open = |owner: Owner| {
             let begin = Command::OpenSource { stream: owner.stream, source, spec, reply };
             control.workers().tell(&owner, begin);

@@ -6,8 +6,6 @@ use std::pin::pin;
 use std::task::Poll;
 
 use bytes::Bytes;
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
 use outflow_door::Grant;
 use outflow_engine::message::{CloseReason, ControlError, SourceId};
 use outflow_media::Format;
@@ -23,7 +21,7 @@ pub struct Publishers(Vec<Publisher>);
 
 /// What receivers say of them ([`Publishers::take_feedback`]).
 #[derive(Debug)]
-pub struct Asked(Vec<Heard>);
+pub struct HeardOfAll(Vec<Heard>);
 
 impl Control {
     /// The streams that a peer publishes with this one, the best first: its renditions, or itself, if it has none.
@@ -80,19 +78,23 @@ impl Publishers {
     }
 
     /// What receivers say, to be taken once.
-    pub fn take_feedback(&mut self) -> Asked {
-        Asked(self.0.iter_mut().map(Publisher::take_feedback).collect())
+    pub fn take_feedback(&mut self) -> HeardOfAll {
+        HeardOfAll(self.0.iter_mut().map(Publisher::take_feedback).collect())
     }
 
     /// Waits until the relay ends one of the turns, and says why: see [`Publisher::closed`]. Nothing is lost if this
     /// is cancelled.
     pub async fn closed(&mut self) -> CloseReason {
-        let mut all: FuturesUnordered<_> = self.0.iter_mut().map(Publisher::closed).collect();
-        all.next().await.unwrap_or(CloseReason::StreamRemoved)
+        let mut all: Vec<_> = self.0.iter_mut().map(|publisher| Box::pin(publisher.closed())).collect();
+        poll_fn(|context| {
+            let over = all.iter_mut().map(|one| one.as_mut().poll(context)).find(Poll::is_ready);
+            over.unwrap_or(Poll::Pending)
+        })
+        .await
     }
 }
 
-impl Asked {
+impl HeardOfAll {
     /// Waits until receivers want a key frame, and says of which rendition and track; for ever when the turns are over.
     /// Nothing is lost if this is cancelled.
     pub async fn key_frame(&mut self) -> (usize, u8) {

@@ -4,7 +4,7 @@ use outflow_media::format::{Codec, ExtensionKind, ExtensionMap, Track};
 use outflow_rtp::fmtp;
 use outflow_rtp::sdp::{Accepted, AcceptedPayload, Direction, Offer, OfferedMedia, OfferedPayload};
 
-use crate::ingest::Receiving;
+use crate::ingest::{Layer, Receiving};
 use crate::offered::{NACK, Section, TRANSPORT, feedback, is_usable, offers, transport};
 
 /// A section of an offer that becomes a track.
@@ -12,16 +12,34 @@ use crate::offered::{NACK, Section, TRANSPORT, feedback, is_usable, offers, tran
 pub(crate) struct Taken<'a> {
     media: &'a OfferedMedia,
     payload: &'a OfferedPayload,
+    /// How many of the layers that are offered; fewer than two are a track without.
+    layers: usize,
 }
 
-/// Takes a track of each section that is sent with a codec that is known: the first of them.
-pub(crate) fn take(offer: &Offer) -> Vec<(&OfferedMedia, Option<Taken<'_>>)> {
+/// The header extension that says of which layer a packet is (RFC 8852).
+const LAYER: &str = "urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id";
+
+/// And of one that is sent once more.
+const REPAIRED_LAYER: &str = "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id";
+
+/// Takes a track of each section that is sent with a codec that is known: the first of them. Of one that is sent in
+/// several layers, it takes the first `layers_max`, if all say of which they are.
+pub(crate) fn take(offer: &Offer, layers_max: usize) -> Vec<(&OfferedMedia, Option<Taken<'_>>)> {
     let section = |media: &'_ OfferedMedia| {
         let sends = matches!(media.direction, Direction::Send | Direction::SendReceive);
         (sends && is_usable(media)).then(|| media.payloads.iter().position(is_known)).flatten()
     };
-    let taken = |media| section(media).map(|at| Taken { media, payload: &media.payloads[at] });
+    let layers = |media: &OfferedMedia| if id(media, LAYER).is_some() { media.rids.len() } else { 1 };
+    let taken = |media| {
+        let layers = layers(media).min(layers_max);
+        section(media).map(|at| Taken { media, payload: &media.payloads[at], layers })
+    };
     offer.media.iter().map(|media| (media, taken(media))).collect()
+}
+
+/// What a header extension has in the packets of a section.
+fn id(media: &OfferedMedia, uri: &str) -> Option<u8> {
+    media.extensions.iter().find(|one| one.kind.uri() == uri).map(|one| one.id)
 }
 
 fn is_known(payload: &OfferedPayload) -> bool {
@@ -54,10 +72,38 @@ impl Taken<'_> {
         }
     }
 
-    pub(crate) fn receiving(&self) -> Receiving {
+    /// How it comes, as this track: each layer, if it comes in several.
+    pub(crate) fn receiving(&self, track: u8) -> Vec<Receiving> {
         let OfferedPayload { number, repair, clock_rate, .. } = *self.payload;
         let (repeats, transport) = (offers(self.payload, NACK), transport(self.media, self.payload));
-        Receiving { payload_type: number, repair, repeats, transport, clock_rate }
+        let receiving =
+            Receiving { track, layer: None, payload_type: number, repair, repeats, transport, clock_rate };
+        let layers = (0..).zip(self.rids()).filter(|_| self.has_layers()).filter_map(|(number, rid)| {
+            let (extension, repaired) = (id(self.media, LAYER)?, id(self.media, REPAIRED_LAYER));
+            Some(Layer { number, rid: rid.to_owned(), extension, repaired })
+        });
+        let layers: Vec<_> =
+            layers.map(|layer| Receiving { layer: Some(layer), ..receiving.clone() }).collect();
+        if layers.is_empty() { vec![receiving] } else { layers }
+    }
+
+    /// How many layers are taken; 1 if it has none.
+    pub(crate) fn layers(&self) -> usize {
+        self.layers.max(1)
+    }
+
+    /// How many it is sent in.
+    pub(crate) fn offered_layers(&self) -> usize {
+        self.media.rids.len().max(1)
+    }
+
+    fn has_layers(&self) -> bool {
+        self.layers > 1
+    }
+
+    /// Of what is offered in layers, at least the first is taken.
+    fn rids(&self) -> impl Iterator<Item = &str> {
+        self.media.rids.iter().map(String::as_str).take(self.layers())
     }
 }
 
@@ -67,13 +113,16 @@ impl Section for Taken<'_> {
         let transport = transport(self.media, self.payload);
         let feedback = feedback(self.payload).into_iter().chain(transport.map(|_| TRANSPORT)).collect();
         let payload = AcceptedPayload { number, repair, encoding, clock_rate, channels, fmtp, feedback };
-        let is_taken = |one: &&ExtensionMap| is_of_use(one) || Some(one.id) == transport;
+        let says_layer = |one: &ExtensionMap| matches!(one.kind.uri(), LAYER | REPAIRED_LAYER);
+        let is_taken = |one: &&ExtensionMap| {
+            is_of_use(one) || Some(one.id) == transport || (self.has_layers() && says_layer(one))
+        };
         let extensions = self.media.extensions.iter().filter(is_taken);
         Accepted {
             direction: Direction::Receive,
             payloads: vec![payload],
             extensions: extensions.map(|one| (one.id, one.kind.uri())).collect(),
-            rids: self.media.rids.first().map(String::as_str).into_iter().collect(),
+            rids: self.rids().collect(),
             source: None,
         }
     }
@@ -112,15 +161,18 @@ mod tests {
     #[test]
     fn of_each_section_the_first_codec_that_is_known_becomes_a_track() {
         let offer = Offer::parse(OFFER.as_bytes()).expect("an offer");
-        let taken = take(&offer);
+        let taken = take(&offer, 1);
         let [sound, picture] = [0, 1].map(|at: usize| taken[at].1.expect("both are taken"));
         assert_eq!((sound.track().codec, sound.track().channels), (Codec::Opus, 2));
         let track = picture.track();
         assert_eq!((track.payload_type, track.encoding.as_str(), track.extensions.len()), (96, "H264", 1));
-        let Receiving { payload_type: 96, repair: Some(97), repeats: true, transport: None, .. } =
-            picture.receiving()
+        let [
+            Receiving {
+                payload_type: 96, repair: Some(97), repeats: true, transport: None, layer: None, ..
+            },
+        ] = &picture.receiving(1)[..]
         else {
-            panic!("{:?}", picture.receiving())
+            panic!("{:?}", picture.receiving(1))
         };
         let fmtp = picture.fmtp();
         let accepted = picture.accepted(&fmtp);
@@ -128,12 +180,31 @@ mod tests {
         assert_eq!((accepted.rids, accepted.extensions.len()), (vec!["a"], 1));
         let tells = OFFER.replace("a=rtcp-fb:96 goog-remb", "a=rtcp-fb:96 transport-cc");
         let tells = Offer::parse(tells.as_bytes()).expect("an offer");
-        let picture = take(&tells)[1].1.expect("it is taken");
+        let picture = take(&tells, 1)[1].1.expect("it is taken");
         let accepted = picture.accepted(&fmtp);
         assert_eq!(accepted.payloads[0].feedback, ["nack", "nack pli", "transport-cc"]);
-        assert_eq!((picture.receiving().transport, accepted.extensions.len()), (Some(5), 2));
+        assert_eq!((picture.receiving(1)[0].transport, accepted.extensions.len()), (Some(5), 2));
         let plays = OFFER.replace("sendonly", "recvonly");
         let plays = Offer::parse(plays.as_bytes()).expect("an offer");
-        assert!(take(&plays).iter().all(|(_, taken)| taken.is_none()), "it sends nothing");
+        assert!(take(&plays, 1).iter().all(|(_, taken)| taken.is_none()), "it sends nothing");
+    }
+
+    #[test]
+    fn as_many_layers_are_taken_as_there_is_place_for() {
+        let says = "a=extmap:8 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\r\n\
+            a=extmap:9 urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id\r\na=rid:a send\r\n";
+        let text = OFFER.replace("a=rid:a send\r\n", says).replace("send a;b", "send b;a");
+        let offer = Offer::parse(text.as_bytes()).expect("an offer");
+        let of = |max: usize| {
+            let picture = take(&offer, max)[1].1.expect("it is taken");
+            let layers = picture.receiving(1).into_iter().map(|one| one.layer.map(|layer| layer.rid));
+            let rids = picture.accepted("").rids.iter().map(|rid| (*rid).to_owned()).collect::<Vec<_>>();
+            (layers.collect::<Vec<_>>(), rids, picture.accepted("").extensions.len())
+        };
+        let both = ["b", "a"].map(str::to_owned);
+        assert_eq!(of(3), (both.clone().map(Some).to_vec(), both.to_vec(), 3));
+        assert_eq!(of(1), (vec![None], vec!["b".to_owned()], 1));
+        let silent = Offer::parse(OFFER.as_bytes()).expect("an offer");
+        assert_eq!(take(&silent, 3)[1].1.expect("it is taken").layers(), 1, "its packets do not say");
     }
 }

@@ -132,6 +132,13 @@ pub(crate) const ASK_TIMES: u8 = 8;
 /// Packets of a track that are asked for at once; then the oldest are not any more.
 pub(crate) const MISSING_MAX: usize = 256;
 
+/// Which of a publisher's layers is the best is taken for known this long after its first packet, even if only one has
+/// come ...
+pub(crate) const LAYERS_SHOWN_AFTER: Duration = Duration::from_millis(500);
+
+/// ... or when this many packets wait for that.
+pub(crate) const LAYERS_HELD_MAX: usize = 2048;
+
 /// How often a publisher is told what has come.
 pub(crate) const REPORT_EVERY: Duration = Duration::from_secs(1);
 

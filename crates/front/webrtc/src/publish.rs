@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use outflow_api::{ErrorBody, HttpError, Peer, Raw};
-use outflow_control::{Control, Heard, PublishOptions, Publisher};
+use outflow_control::{Control, HeardOfAll, Publishers};
 use outflow_door::Right;
 use outflow_engine::message::{ReceiverId, SourceId};
 use outflow_engine::system::random_u32;
@@ -61,7 +61,8 @@ pub(crate) async fn publish(
     let said = (peer, &headers, query.as_deref());
     let asked = Asked::read(&control, said, (Right::Publish, "publish", &name), &body).await?;
     let Asked { site, grant, offer, fingerprints, .. } = asked;
-    let sections = take(&offer);
+    let layers_max = control.published_with(grant.stream()).len();
+    let sections = take(&offer, layers_max);
     let taken: Vec<Taken<'_>> = sections.iter().filter_map(|(_, taken)| *taken).collect();
     if taken.is_empty() {
         let what =
@@ -69,23 +70,34 @@ pub(crate) async fn publish(
         return Err(HttpError::new(StatusCode::UNPROCESSABLE_ENTITY, what));
     }
     let format = Format::Rtp(taken.iter().map(Taken::track).collect());
-    let options = PublishOptions { format, peer: format!("WebRTC from {peer}"), configured: false };
-    let publisher = control.publish(&grant, options).await?;
+    let layers = taken.iter().map(Taken::layers).max().unwrap_or(1);
+    let peer = format!("WebRTC from {peer}");
+    let publishers = control.publish_all(&grant, vec![format; layers], &peer).await?;
+    let offered = taken.iter().map(Taken::offered_layers).max().unwrap_or(1);
+    if offered > layers && layers_max > 1 {
+        tracing::warn!(
+            stream = name,
+            offered,
+            layers,
+            "a publisher's layers that have no rendition are refused"
+        );
+    }
     let names = offered::names(&offer)?;
     let place = control.shared::<Sessions>().open(&offer.ufrag)?;
     let session = site.session(&control, &names, fingerprints)?;
 
-    let receiving: Vec<Receiving> = taken.iter().map(Taken::receiving).collect();
+    let receiving: Vec<Receiving> =
+        (0..).zip(&taken).flat_map(|(track, taken)| taken.receiving(track)).collect();
     let ingest = Ingest::new(control.now(), session, random_u32(), &receiving);
     let wake = Arc::new(Notify::new());
     let ring = Arc::clone(&wake);
     let (inbox, parcels) = inbox(PARCELS_MAX, Arc::new(move || ring.notify_one()));
-    let id = number(publisher.id());
+    let id = number(publishers.id());
     // It is known there before the publisher knows where to come to.
     let expected = News::Expect(id, names.ours.ufrag.clone(), inbox);
     site.port.news.send(expected).await.map_err(|_| offered::off())?;
     let answer = answered(&control, (&site, &names), &sections, (&place, None));
-    let publication = Publication { control, site, publisher, ingest, place, id, own: None };
+    let publication = Publication { control, site, publishers, ingest, place, id, own: None };
     tokio::spawn(publication.run(parcels, wake));
     Ok(answer)
 }
@@ -109,7 +121,7 @@ fn number(source: SourceId) -> ReceiverId {
 struct Publication {
     control: Control,
     site: Arc<Site>,
-    publisher: Publisher,
+    publishers: Publishers,
     ingest: Ingest,
     place: Place,
     id: ReceiverId,
@@ -120,16 +132,16 @@ struct Publication {
 impl Publication {
     /// Takes what comes until one of both ends it.
     async fn run(mut self, parcels: Parcels, wake: Arc<Notify>) {
-        let mut heard = self.publisher.take_feedback();
+        let mut heard = self.publishers.take_feedback();
         let why = self.take(parcels, &wake, &mut heard).await;
         self.ingest.close(self.control.now());
         self.settle();
-        tracing::info!(id = self.publisher.id(), why, "a publisher of WebRTC has ended");
+        tracing::info!(id = self.publishers.id(), why, "a publisher of WebRTC has ended");
         // If the port is gone, so is its table.
         let _ = self.site.port.news.send(News::Leave(self.id)).await;
     }
 
-    async fn take(&mut self, parcels: Parcels, wake: &Notify, heard: &mut Heard) -> String {
+    async fn take(&mut self, parcels: Parcels, wake: &Notify, heard: &mut HeardOfAll) -> String {
         loop {
             if let Some(why) = self.settle() {
                 return why;
@@ -149,8 +161,8 @@ impl Publication {
                     }
                 }
                 () = sleep_until(due) => self.ingest.handle_timeout(self.control.now()),
-                track = heard.key_frame() => self.ingest.want_key_frame(track),
-                why = self.publisher.closed() => return why.to_string(),
+                (quality, track) = heard.key_frame() => self.ingest.want_key_frame(quality as u8, track),
+                why = self.publishers.closed() => return why.to_string(),
                 _ = &mut self.place.ended => return "it has ended its session".to_owned(),
             }
         }
@@ -162,8 +174,12 @@ impl Publication {
         while let Some(output) = self.ingest.poll() {
             match output {
                 // A queue that is full loses it, and counts that; a closed one is told by the publisher.
-                Output::Media(track, packet) => _ = self.publisher.try_send(track, packet),
-                Output::Rtcp(track, packet) => _ = self.publisher.rtcp(track, packet),
+                Output::Media(quality, track, packet) => {
+                    self.publishers.try_send(quality.map(usize::from), track, &packet);
+                }
+                Output::Rtcp(quality, track, packet) => {
+                    self.publishers.rtcp(quality.map(usize::from), track, &packet);
+                }
                 Output::Send(to, bytes) => {
                     let segment_bytes = bytes.len();
                     let segments =

@@ -59,7 +59,8 @@ struct Scene {
 impl Scene {
     async fn new() -> Self {
         let text = "[listen]\nrtp_ports = \"46600-46799\"\n[limits]\nworkers = 1\n\
-                    [streams.\"live/cam\"]\n";
+                    [streams.\"live/cam\"]\n[streams.high]\n[streams.low]\n\
+                    [streams.both]\nsource = [\"high\", \"low\"]\n";
         let fronts = vec![outflow_front_webrtc::front()];
         let known = fronts.iter().map(|front| front.protocol()).collect();
         let config = outflow_config::Config::parse(text, "test", &known);
@@ -298,6 +299,59 @@ async fn what_a_publisher_sends_is_played() {
     }
     let down = states.wait_for(|state| state.streams.iter().all(|stream| !stream.source.up));
     timeout(PATIENCE, down).await.expect("in time").expect("it runs");
+    scene.relay.shut_down();
+}
+
+/// A packet of a layer, which names it.
+fn of_layer(rid: u8, (ssrc, sequence): (u32, u16), bytes: usize) -> Vec<u8> {
+    let header = PlainHeader { marker: true, payload_type: 103, sequence, timestamp: 9_000, ssrc };
+    let mut packet = header.emit().to_vec();
+    packet[0] |= 0x10;
+    packet.extend_from_slice(&[0xbe, 0xde, 0, 1, 8 << 4, rid, 0, 0, 0x65, 0xb0, rid]);
+    packet.resize(packet.len() + bytes, 0);
+    packet
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn layers_of_a_publisher_are_the_levels_of_a_stream_that_has_renditions() {
+    let scene = Scene::new().await;
+    let (identity, offer) = identity();
+    let layers = "a=sendonly\r\na=extmap:8 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\r\n\
+                  a=rid:l send\r\na=rid:h send\r\na=simulcast:send l;h\r\n";
+    let to_send = offer.replace("a=recvonly\r\n", layers);
+    let publish = |stream: &'static str| {
+        let (scene, to_send) = (&scene, &to_send);
+        async move { scene.ask(Method::POST, stream, "application/sdp", to_send).await }
+    };
+    let answer = publish("/publish/both").await;
+    assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
+    assert!(answer.body.contains("a=simulcast:recv l;h"), "{}", answer.body);
+    assert_eq!(publish("/publish/low").await.status, StatusCode::CONFLICT, "it is published with the other");
+    let mut publisher = Viewer::come(&answer, &identity);
+    let send = |rid, ssrc, sequence, bytes| {
+        let mut packet = of_layer(rid, (ssrc, sequence), bytes);
+        publisher.srtp.0.seal(&mut packet, 0).expect("RTP");
+        publisher.wire.send_to(&packet, publisher.at).expect("sent");
+    };
+    send(b'l', 70, 1, 100);
+    send(b'h', 71, 1, 900);
+    let mut states = scene.control().watch();
+    let up = states.wait_for(|state| state.streams.iter().filter(|stream| stream.source.up).count() == 3);
+    timeout(PATIENCE, up).await.expect("in time").expect("both, and what has them");
+
+    for (query, rid) in [("", b'h'), ("?level=2", b'l')] {
+        let uri = format!("/play/both{query}");
+        let answer = scene.ask(Method::POST, &uri, "application/sdp", &offer).await;
+        let payload = Viewer::come(&answer, &identity).next().3;
+        assert_eq!(payload[..3], [0x65, 0xb0, rid], "{query}");
+    }
+    let plain = publish("/publish/live/cam").await;
+    assert!(
+        plain.body.contains("a=simulcast:recv l\r\n"),
+        "of one without renditions the first: {}",
+        plain.body
+    );
+    publisher.browser.close();
     scene.relay.shut_down();
 }
 

@@ -7,9 +7,13 @@ use outflow_rtp::{Placement, Reception, RtpHeader};
 
 use super::missing::Missing;
 
-/// How a track comes, as was agreed on.
-#[derive(Debug, Clone, Copy)]
+/// How a track comes, or a layer of one (simulcast), as was agreed on.
+#[derive(Debug, Clone)]
 pub(crate) struct Receiving {
+    /// The number of the track.
+    pub(crate) track: u8,
+    /// Which layer of it, if it comes in several.
+    pub(crate) layer: Option<Layer>,
     /// The payload type of its packets.
     pub(crate) payload_type: u8,
     /// That of packets that are sent once more; none if the publisher repeats the packets themselves.
@@ -21,16 +25,47 @@ pub(crate) struct Receiving {
     pub(crate) clock_rate: u32,
 }
 
+/// A layer of a track: the same in one of several qualities (RFC 8853).
+#[derive(Debug, Clone)]
+pub(crate) struct Layer {
+    /// The number of the layer, as they were offered.
+    pub(crate) number: u8,
+    /// What its packets say that they are of, ...
+    pub(crate) rid: String,
+    /// ... in this header extension (RFC 8852), ...
+    pub(crate) extension: u8,
+    /// ... and in this one where they are sent once more.
+    pub(crate) repaired: Option<u8>,
+}
+
+impl Layer {
+    fn is_named(&self, header: &RtpHeader<'_>, extension: u8) -> bool {
+        header.extension(extension).is_some_and(|rid| rid == self.rid.as_bytes())
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Arriving {
     receiving: Receiving,
     reception: Option<Reception>,
     missing: Missing,
+    /// What packets that are sent once more are from, of a layer.
+    repairs: Option<u32>,
 }
 
 impl Arriving {
     pub(super) fn new(receiving: Receiving) -> Self {
-        Arriving { receiving, reception: None, missing: Missing::default() }
+        Arriving { receiving, reception: None, missing: Missing::default(), repairs: None }
+    }
+
+    /// The track.
+    pub(super) fn track(&self) -> u8 {
+        self.receiving.track
+    }
+
+    /// The number of the layer, if it is one of several.
+    pub(super) fn layer(&self) -> Option<u8> {
+        self.receiving.layer.as_ref().map(|layer| layer.number)
     }
 
     /// What its packets are from, once one has come.
@@ -49,13 +84,14 @@ impl Arriving {
     /// Takes a packet, if it is of this track: as the stream gets it.
     pub(super) fn take(&mut self, now: Time, header: &RtpHeader<'_>, packet: &[u8]) -> Option<Bytes> {
         let kind = header.payload_type();
-        if kind == self.receiving.payload_type {
+        if kind == self.receiving.payload_type && self.is_of_layer(header) {
             // What has no payload only fills the way.
             (!header.payload().is_empty()).then_some(())?;
             self.note(now, header.ssrc(), (header.sequence(), header.timestamp()));
             return Some(Bytes::copy_from_slice(packet));
         }
-        let source = self.source().filter(|_| Some(kind) == self.receiving.repair)?;
+        let repairs = Some(kind) == self.receiving.repair && self.repairs_layer(header);
+        let source = self.source().filter(|_| repairs)?;
         let (original, payload) = header.payload().split_first_chunk::<2>()?;
         let mut whole = BytesMut::from(&packet[..header.payload_offset()]);
         whole.extend_from_slice(payload);
@@ -66,6 +102,21 @@ impl Arriving {
         outflow_rtp::set_ssrc(&mut whole, source);
         self.missing.came(u16::from_be_bytes(*original));
         (!payload.is_empty()).then(|| whole.freeze())
+    }
+
+    /// Whether a packet is of this layer: those behind the first need not say so.
+    fn is_of_layer(&self, header: &RtpHeader<'_>) -> bool {
+        let Some(layer) = &self.receiving.layer else { return true };
+        self.source() == Some(header.ssrc()) || layer.is_named(header, layer.extension)
+    }
+
+    /// Whether a packet that is sent once more is of this layer.
+    fn repairs_layer(&mut self, header: &RtpHeader<'_>) -> bool {
+        let Some(layer) = &self.receiving.layer else { return true };
+        if layer.repaired.is_some_and(|extension| layer.is_named(header, extension)) {
+            self.repairs = Some(header.ssrc());
+        }
+        self.repairs == Some(header.ssrc())
     }
 
     fn note(&mut self, now: Time, ssrc: u32, (sequence, timestamp): (u16, u32)) {

@@ -1,6 +1,7 @@
 //! A publisher: what it sends is taken, what is missing is asked for, and it is told what came.
 
 mod arriving;
+mod layers;
 mod missing;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,8 @@ use outflow_webrtc::{Received, Session};
 use crate::limits::{REPORT_EVERY, RTCP_BURST, RTCP_PER_SECOND};
 use crate::settings::NAME;
 use arriving::Arriving;
-pub(crate) use arriving::Receiving;
+pub(crate) use arriving::{Layer, Receiving};
+use layers::{Came, Layers};
 
 /// The state machine of a publisher. It is to be polled after each call.
 #[derive(Debug)]
@@ -27,7 +29,10 @@ pub(crate) struct Ingest {
     session: Session,
     /// What reports are from.
     ssrc: u32,
+    /// And layers of tracks.
     tracks: Vec<Arriving>,
+    /// Of the track that comes in several.
+    layers: Layers,
     // bounded: a datagram adds a few, and all are taken out before the next.
     outputs: VecDeque<Output>,
     report_at: Time,
@@ -44,10 +49,10 @@ pub(crate) struct Ingest {
 pub(crate) enum Output {
     /// A datagram is to be sent.
     Send(SocketAddr, Vec<u8>),
-    /// A packet of a track.
-    Media(u8, Bytes),
-    /// RTCP of a track.
-    Rtcp(u8, Bytes),
+    /// A packet of a track, in this quality, the best first; of one that comes in one only, in all.
+    Media(Option<u8>, u8, Bytes),
+    /// RTCP of a track likewise.
+    Rtcp(Option<u8>, u8, Bytes),
     /// The publisher is there.
     Valid(SocketAddr),
     /// It is not there any more.
@@ -62,7 +67,8 @@ impl Ingest {
         let mut ingest = Ingest {
             session,
             ssrc,
-            tracks: tracks.iter().map(|track| Arriving::new(*track)).collect(),
+            tracks: tracks.iter().map(|track| Arriving::new(track.clone())).collect(),
+            layers: Layers::new(tracks.iter().filter(|track| track.layer.is_some()).count() as u8),
             outputs: VecDeque::new(),
             report_at: now + REPORT_EVERY,
             arrivals: Arrivals::default(),
@@ -89,7 +95,8 @@ impl Ingest {
     /// When [`handle_timeout`](Self::handle_timeout) is to be called.
     pub(crate) fn due(&self) -> Time {
         let missing = self.tracks.iter().filter_map(Arriving::due);
-        missing.chain(self.arrivals.due()).chain(self.session_due).fold(self.report_at, Time::min)
+        let due = missing.chain(self.arrivals.due()).chain(self.layers.due()).chain(self.session_due);
+        due.fold(self.report_at, Time::min)
     }
 
     /// Time has passed.
@@ -107,6 +114,8 @@ impl Ingest {
             let blocks: Vec<_> = self.tracks.iter_mut().filter_map(|track| track.report(now)).collect();
             self.say(rtcp::receiver_report(self.ssrc, &blocks, NAME));
         }
+        let outputs = &mut self.outputs;
+        self.layers.handle_timeout(now, |came| outputs.push_back(came.into()));
         let mut messages = Vec::new();
         if let (Some((first, times)), Some(says)) = (self.arrivals.poll(now), &mut self.says) {
             says.write(first, times, NAME, |message| messages.push(message));
@@ -115,9 +124,12 @@ impl Ingest {
         self.drain();
     }
 
-    /// Receivers cannot go on without a key frame of a track.
-    pub(crate) fn want_key_frame(&mut self, track: u8) {
-        if let Some(source) = self.tracks.get(usize::from(track)).and_then(Arriving::source) {
+    /// Receivers cannot go on without a key frame of a track, in this quality if it comes in several.
+    pub(crate) fn want_key_frame(&mut self, quality: u8, track: u8) {
+        let layer = self.layers.offered(quality);
+        let is_meant =
+            |one: &&Arriving| one.track() == track && (one.layer().is_none() || one.layer() == layer);
+        if let Some(source) = self.tracks.iter().find(is_meant).and_then(Arriving::source) {
             self.requests = self.requests.wrapping_add(1);
             self.say(rtcp::key_frame_request(self.ssrc, source, self.requests, NAME));
         }
@@ -171,25 +183,41 @@ impl Ingest {
             self.says.get_or_insert_with(|| Writer::new(self.ssrc, header.ssrc()));
             self.arrivals.handle(now, number, packet.len());
         }
-        let taken = self.tracks.iter_mut().enumerate().find_map(|(number, track)| {
-            let taken = track.take(now, &header, packet)?;
-            Some((number as u8, taken))
-        });
-        self.outputs.extend(taken.map(|(number, packet)| Output::Media(number, packet)));
+        let outputs = &mut self.outputs;
+        let taken = self.tracks.iter_mut().find_map(|one| Some((one.take(now, &header, packet)?, one)));
+        match taken.map(|(packet, one)| (packet, one.track(), one.layer())) {
+            Some((packet, track, None)) => outputs.push_back(Output::Media(None, track, packet)),
+            Some((packet, track, Some(layer))) => {
+                let came = Came { layer, track, packet };
+                self.layers.take(now, came, header.marker(), |came| outputs.push_back(came.into()));
+            }
+            None => {}
+        }
     }
 
     fn control(&mut self, now: Time, packet: &[u8]) {
         if !self.reports.pass(now, Rate::per_second(RTCP_PER_SECOND)) {
             return;
         }
-        let (tracks, outputs) = (&mut self.tracks, &mut self.outputs);
+        let (tracks, layers, outputs) = (&mut self.tracks, &self.layers, &mut self.outputs);
         // What stands before a malformed part holds.
         let _ = rtcp::read(packet, |report| {
             if let rtcp::Report::Sender(report) = report
-                && let Some(number) = tracks.iter_mut().position(|track| track.hear(now, &report))
+                && let Some(at) = tracks.iter_mut().position(|track| track.hear(now, &report))
             {
-                outputs.push_back(Output::Rtcp(number as u8, Bytes::copy_from_slice(packet)));
+                let (layer, track) = (tracks[at].layer(), tracks[at].track());
+                let quality = layer.and_then(|layer| layers.number(layer));
+                // Of which quality it is may not be known yet. It is said again.
+                if layer.is_some() == quality.is_some() {
+                    outputs.push_back(Output::Rtcp(quality, track, Bytes::copy_from_slice(packet)));
+                }
             }
         });
+    }
+}
+
+impl From<Came> for Output {
+    fn from(came: Came) -> Self {
+        Output::Media(Some(came.layer), came.track, came.packet)
     }
 }

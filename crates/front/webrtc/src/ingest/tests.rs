@@ -13,6 +13,27 @@ use crate::limits::{ASK_AFTER, ASK_AGAIN};
 const SOURCE: u32 = 1000;
 const REPAIR: u32 = 2000;
 
+const TRACKS: [Receiving; 2] = [
+    Receiving {
+        track: 0,
+        layer: None,
+        payload_type: 111,
+        repair: None,
+        repeats: false,
+        transport: None,
+        clock_rate: 48_000,
+    },
+    Receiving {
+        track: 1,
+        layer: None,
+        payload_type: 96,
+        repair: Some(97),
+        repeats: true,
+        transport: Some(5),
+        clock_rate: 90_000,
+    },
+];
+
 fn place() -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], 40_000))
 }
@@ -32,25 +53,13 @@ struct Scene {
 impl Scene {
     /// A publisher of a sound and a picture that has come.
     fn new() -> Self {
+        Scene::of(&TRACKS)
+    }
+
+    fn of(tracks: &[Receiving]) -> Self {
         let now = Time::from_millis(10_000);
         let (browser, session) = Browser::with_session(now);
-        let tracks = [
-            Receiving {
-                payload_type: 111,
-                repair: None,
-                repeats: false,
-                transport: None,
-                clock_rate: 48_000,
-            },
-            Receiving {
-                payload_type: 96,
-                repair: Some(97),
-                repeats: true,
-                transport: Some(5),
-                clock_rate: 90_000,
-            },
-        ];
-        let ingest = Ingest::new(now, session, 9, &tracks);
+        let ingest = Ingest::new(now, session, 9, tracks);
         let (told, heard, arrived) = (Vec::new(), Vec::new(), Vec::new());
         let mut scene = Scene { now, ingest, browser, srtp: None, told, heard, arrived };
         let check = scene.browser.check();
@@ -90,8 +99,25 @@ impl Scene {
     }
 
     fn sends(&mut self, payload_type: u8, (ssrc, sequence): (u32, u16), payload: &[u8]) {
+        self.sends_with((payload_type, ssrc, sequence), &[], payload);
+    }
+
+    /// With a header extension: its number, and what stands in it.
+    fn sends_with(
+        &mut self,
+        (payload_type, ssrc, sequence): (u8, u32, u16),
+        of: &[(u8, &[u8])],
+        payload: &[u8],
+    ) {
         let header = PlainHeader { marker: true, payload_type, sequence, timestamp: 5, ssrc };
-        let mut packet = [&header.emit()[..], payload].concat();
+        let mut packet = header.emit().to_vec();
+        for (id, bytes) in of {
+            packet[0] |= 0x10;
+            packet.extend_from_slice(&[0xbe, 0xde, 0, 1, id << 4 | (bytes.len() as u8 - 1)]);
+            packet.extend_from_slice(bytes);
+            packet.resize(20, 0);
+        }
+        packet.extend_from_slice(payload);
         self.srtp.as_ref().expect("it is there").0.seal(&mut packet, 0).expect("RTP");
         self.hand(&packet);
     }
@@ -99,7 +125,7 @@ impl Scene {
     /// The packets that came since this was asked last: track, sequence number, SSRC, payload type, payload.
     fn came(&mut self) -> Vec<(u8, u16, u32, u8, Vec<u8>)> {
         let media = core::mem::take(&mut self.told).into_iter().map(|output| match output {
-            Output::Media(track, packet) => {
+            Output::Media(None, track, packet) => {
                 let read = RtpHeader::new_checked(&packet).expect("RTP");
                 (track, read.sequence(), read.ssrc(), read.payload_type(), read.payload().to_vec())
             }
@@ -156,7 +182,7 @@ fn what_comes_goes_on_and_what_is_missing_is_asked_for_and_put_back() {
 #[test]
 fn it_is_told_what_came_and_that_a_key_frame_is_wanted() {
     let mut scene = Scene::new();
-    scene.ingest.want_key_frame(1);
+    scene.ingest.want_key_frame(0, 1);
     scene.settle();
     assert_eq!(scene.heard, [], "nothing has come of it");
     for sequence in [1, 2, 4] {
@@ -168,7 +194,7 @@ fn it_is_told_what_came_and_that_a_key_frame_is_wanted() {
     scene.srtp.as_mut().expect("it is there").0.seal_control(&mut bytes).expect("RTCP");
     scene.told.clear();
     scene.hand(&bytes);
-    assert_eq!(scene.told, [Output::Rtcp(1, plain.into())]);
+    assert_eq!(scene.told, [Output::Rtcp(None, 1, plain.into())]);
     scene.pass(REPORT_EVERY);
     let blocks: Vec<_> = core::mem::take(&mut scene.heard)
         .into_iter()
@@ -178,7 +204,7 @@ fn it_is_told_what_came_and_that_a_key_frame_is_wanted() {
         })
         .collect();
     assert_eq!(blocks, [(SOURCE, 1, 4, 7 << 16)]);
-    scene.ingest.want_key_frame(1);
+    scene.ingest.want_key_frame(0, 1);
     scene.settle();
     assert!(scene.heard.contains(&Report::KeyFrame { from: 9, media: SOURCE }), "{:?}", scene.heard);
 }
@@ -216,15 +242,8 @@ fn it_is_told_which_packets_of_its_transport_came() {
     let mut scene = Scene::new();
     let mut sequence = 0;
     let mut sends = |number: u16, (payload_type, ssrc): (u8, u32), payload: &[u8]| {
-        let [high, low] = number.to_be_bytes();
         sequence += 1;
-        let header = PlainHeader { marker: true, payload_type, sequence, timestamp: 5, ssrc };
-        let mut head = header.emit();
-        head[0] |= 0x10;
-        let extension = [0xbe, 0xde, 0, 1, 0x51, high, low, 0];
-        let mut packet = [&head[..], &extension, payload].concat();
-        scene.srtp.as_ref().expect("it is there").0.seal(&mut packet, 0).expect("RTP");
-        scene.hand(&packet);
+        scene.sends_with((payload_type, ssrc, sequence), &[(5, &number.to_be_bytes())], payload);
     };
     // One of the picture, one that only fills the way, one that is sent once more; of the sound nothing was agreed on.
     sends(65_535, (96, SOURCE), b"a");
@@ -236,4 +255,61 @@ fn it_is_told_which_packets_of_its_transport_came() {
     assert_eq!(scene.arrived, [(65_535, true), (0, true), (1, false), (2, false), (3, true)]);
     scene.pass(Duration::from_secs(1));
     assert_eq!(scene.arrived.len(), 5, "nothing new is said");
+}
+
+/// A sound, and a picture in two layers: as browsers have it, the better one last.
+fn in_layers() -> Vec<Receiving> {
+    let [sound, picture] = TRACKS;
+    let layer = |number: u8, rid: &str| {
+        let layer = Layer { number, rid: rid.to_owned(), extension: 8, repaired: Some(9) };
+        Receiving { layer: Some(layer), ..picture.clone() }
+    };
+    vec![sound.clone(), layer(0, "l"), layer(1, "h")]
+}
+
+#[test]
+fn layers_are_told_apart_and_the_best_is_the_first() {
+    let mut scene = Scene::of(&in_layers());
+    let (low, high) = (SOURCE, SOURCE + 1);
+    scene.sends(111, (500, 1), b"sound");
+    scene.sends(96, (low, 9), b"it does not say of which layer it is");
+    scene.sends_with((96, low, 10), &[(8, b"l")], b"small");
+    assert_eq!(scene.told.len(), 1, "sound does not wait: {:?}", scene.told);
+    scene.sends_with((96, high, 20), &[(8, b"h")], b"a larger picture");
+    // From then on they are known by their sources.
+    scene.sends(96, (high, 21), b"B");
+    scene.sends(96, (low, 12), b"b");
+    let came = |told: Vec<Output>| {
+        let came = told.into_iter().map(|output| match output {
+            Output::Media(quality, track, packet) => {
+                let read = RtpHeader::new_checked(&packet).expect("RTP");
+                (quality, track, read.sequence())
+            }
+            other => panic!("{other:?}"),
+        });
+        came.collect::<Vec<_>>()
+    };
+    let expected = [(None, 0, 1), (Some(1), 1, 10), (Some(0), 1, 20), (Some(0), 1, 21), (Some(1), 1, 12)];
+    assert_eq!(came(core::mem::take(&mut scene.told)), expected);
+
+    scene.pass(ASK_AFTER);
+    assert_eq!(scene.lost(), [(low, vec![11])], "each has its own numbers");
+    scene.sends(97, (REPAIR, 1), &[0, 11, b'x']);
+    assert_eq!(scene.told, [], "it does not say of which layer it is");
+    scene.sends_with((97, REPAIR, 2), &[(9, b"l")], &[0, 11, b'x']);
+    assert_eq!(came(core::mem::take(&mut scene.told)), [(Some(1), 1, 11)]);
+
+    scene.ingest.want_key_frame(0, 1);
+    scene.settle();
+    let asked = |media| scene.heard.contains(&Report::KeyFrame { from: 9, media });
+    assert_eq!((asked(high), asked(low)), (true, false), "{:?}", scene.heard);
+}
+
+#[test]
+fn a_layer_that_comes_alone_waits_no_longer_than_it_must() {
+    let mut scene = Scene::of(&in_layers());
+    scene.sends_with((96, SOURCE, 10), &[(8, b"l")], b"small");
+    assert_eq!(scene.told, []);
+    scene.pass(crate::limits::LAYERS_SHOWN_AFTER);
+    assert!(matches!(scene.told[..], [Output::Media(Some(1), 1, _)]), "{:?}", scene.told);
 }
