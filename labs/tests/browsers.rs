@@ -206,6 +206,40 @@ fn a_browser_publishes_its_camera_by_the_page_until_its_user_ends_that() -> Resu
     relay.healthy()
 }
 
+/// Sizes of what is received, and how many pictures were decoded.
+const LEVELS: &str = "(() => {
+    const video = document.querySelector('video');
+    const pictures = video?.getVideoPlaybackQuality().totalVideoFrames ?? 0;
+    return { width: video?.videoWidth ?? 0, pictures, state: document.body?.dataset.state };
+})()";
+
+#[test]
+fn a_browser_publishes_in_several_sizes_which_are_levels() -> Result<()> {
+    let Some(paths) = scene("browser publishes in sizes", &[CHROMIUM])? else { return Ok(()) };
+    let streams = "[streams.high]\n[streams.middle]\n[streams.low]\n[streams.live]\nsource = [\"high\", \"middle\", \"low\"]\n";
+    let mut relay = Relay::start(&paths.relay, &configuration().replace(LIVE, streams))?;
+    let mut publisher = at_publishing_page(&paths, "live")?;
+    publisher.evaluate(PRESSES)?;
+    relay.wait_stream("live", "all", |state| state["source"]["format"] == "3 of 3 renditions")?;
+    let mut viewer = Browser::start(&paths.players)?;
+    for (level, width) in [(1, 640), (3, 160), (2, 320)] {
+        viewer.open(&format!("{}?level={level}", page()))?;
+        viewer.wait_for("its size", LEVELS, |seen| {
+            seen["width"] == width && seen["pictures"].as_u64() >= Some(25) && seen["state"] == "playing"
+        })?;
+    }
+    // A change is asked of the publisher, which has key frames when it is asked for them alone.
+    viewer.evaluate(
+        "document.querySelector('#level').value = 3; document.querySelector('#level').onchange()",
+    )?;
+    viewer.wait_for("the smallest", LEVELS, |seen| seen["width"] == 160)?;
+    let shown = publisher.wait_for("sizes", SHOWN, |shown| shown["figures"]["Sizes"] == "3")?;
+    ensure!(shown["state"] == "publishing", "{shown}");
+    publisher.evaluate(PRESSES)?;
+    relay.wait_stream("live", "down", |state| state["source"]["up"] == false)?;
+    relay.healthy()
+}
+
 #[test]
 fn the_page_that_publishes_comes_back_with_the_relay_and_ends_when_it_is_left() -> Result<()> {
     let Some(paths) = scene("browser publishes again", &[CHROMIUM])? else { return Ok(()) };

@@ -90,6 +90,9 @@ pub(crate) const TRIAL_JUDGED_AFTER: Duration = Duration::from_millis(250);
 /// It fails where the estimate falls below this share of what is tried.
 pub(crate) const TRIAL_FAILS_PERCENT: u64 = 95;
 
+/// And it fails where no more than this share of what is tried gets through.
+pub(crate) const TRIAL_COMES_PERCENT: u64 = 90;
+
 /// What is gained has to be worth it: what was carried so far is less than this share of what is tried.
 pub(crate) const TRIAL_GAINS_PERCENT: u64 = 90;
 
@@ -101,6 +104,36 @@ pub(crate) const TRIAL_AFTER_MAX: Duration = Duration::from_secs(20);
 
 /// Probes and trials are packets that were sent before, the largest of this many.
 pub(crate) const PROBE_CHOICE: usize = 16;
+
+/// A queue in the network stands if the least that packets have waited there is long over this time, or twice it ...
+pub(crate) const STANDS_FOR: Duration = Duration::from_millis(200);
+
+/// ... compared with the least over this time, or twice it: clocks drift.
+pub(crate) const WAITS_COMPARED: Duration = Duration::from_secs(30);
+
+/// Pictures are left out once packets have waited for this long at least ...
+pub(crate) const THIN_STANDS: Duration = Duration::from_millis(100);
+
+/// ... until the stream has less than this share of what the way carries.
+pub(crate) const THIN_BELOW_PERCENT: u64 = 95;
+
+/// While a queue stands, this share of what gets through is sent, so that it goes.
+pub(crate) const THIN_DRAINS_PERCENT: u64 = 85;
+
+/// A picture that others need goes if it came to the relay within this time ...
+pub(crate) const THIN_NEEDED_AGE: Duration = Duration::from_millis(400);
+
+/// ... and one that none needs, within this.
+pub(crate) const THIN_SPARE_AGE: Duration = Duration::from_millis(150);
+
+/// Bytes that go at once to a viewer whose way carries less than the stream has.
+pub(crate) const HELD_BURST: u64 = 5_000;
+
+/// A key frame for a viewer that pictures were left out for is asked for no more often: all others get it, too.
+pub(crate) const THIN_KEY_EVERY: Duration = Duration::from_secs(3);
+
+/// What gets through is measured over this time.
+pub(crate) const THROUGH_OVER: Duration = Duration::from_millis(500);
 
 /// Packets of RTCP a second that are read of a viewer; others are passed over.
 pub(crate) const RTCP_PER_SECOND: u64 = 100;

@@ -66,9 +66,19 @@ const prefer = (transceiver) => {
   transceiver.setCodecPreferences?.(codecs);
 };
 
+// The picture in several sizes, the best first. The relay takes as many as the stream has renditions, one at least.
+const LAYERS = ["h", "m", "l"].map((rid, index) => ({ rid, scaleResolutionDownBy: 2 ** index }));
+
+// A size has bits by its area, and all together no more than is chosen.
+const share = (encodings) => {
+  const areas = encodings.map(({ scaleResolutionDownBy: by = 1 }) => 1 / by ** 2);
+  const all = areas.reduce((sum, area) => sum + area, 0);
+  return encodings.map((encoding, index) => ({ ...encoding, maxBitrate: Math.round((most() * areas[index]) / all) }));
+};
+
 const carry = (pc) => {
   for (const kind of KINDS.filter(opened)) {
-    const encodings = kind === "video" ? { sendEncodings: [{ maxBitrate: most() }] } : {};
+    const encodings = kind === "video" ? { sendEncodings: share(LAYERS) } : {};
     const transceiver = pc.addTransceiver(opened(kind), { direction: "sendonly", ...encodings });
     if (kind === "video") prefer(transceiver);
   }
@@ -87,7 +97,8 @@ const follow = async () => {
   if (opened("audio") && !sender("audio")) return restart();
   for (const kind of KINDS) await sender(kind)?.replaceTrack(opened(kind) ?? null);
   const parameters = sender("video").getParameters();
-  for (const encoding of parameters.encodings) encoding.maxBitrate = most();
+  const taken = share(parameters.encodings.filter(({ active }) => active));
+  for (const encoding of taken) Object.assign(parameters.encodings.find(({ rid }) => rid === encoding.rid), encoding);
   await sender("video").setParameters(parameters);
 };
 
@@ -209,8 +220,12 @@ $("sound").onchange = () =>
 // Figures, once a second.
 const figures = async () => {
   const all = await reports();
-  const of = (type) => all.find((one) => one.type === type && one.kind === "video");
-  const [picture, heard] = [of("outbound-rtp"), of("remote-inbound-rtp")];
+  // Of several sizes the largest that is sent.
+  const width = ({ frameWidth = 0 }) => frameWidth;
+  const of = (type) =>
+    all.filter((one) => one.type === type && one.kind === "video").sort((one, other) => width(other) - width(one))[0];
+  const picture = of("outbound-rtp");
+  const heard = all.find((one) => one.id === picture?.remoteId);
   const pair = all.find((one) => one.type === "candidate-pair" && one.nominated);
   if (!picture) return [];
   const sent = all.filter((one) => one.type === "outbound-rtp");
@@ -220,6 +235,7 @@ const figures = async () => {
   const limit = { cpu: "this device", bandwidth: "the network" }[picture.qualityLimitationReason];
   const pairs = [
     ["Picture", `${picture.frameWidth ?? 0}×${picture.frameHeight ?? 0} ${codec ?? ""}`],
+    ["Sizes", sent.filter((one) => one.kind === "video" && one.framesEncoded > 0).length],
     ["Pictures a second", Math.round(change(before.picture, picture, "framesEncoded"))],
     ["Rate", rate(8 * change(before.bytes, now.bytes, "all"))],
     ["Round trip", trip === undefined ? "–" : `${Math.round(1000 * trip)} ms`],

@@ -7,7 +7,9 @@ mod numbers;
 mod pace;
 #[cfg(test)]
 mod tests;
+mod thin;
 mod track;
+mod waiting;
 mod way;
 
 use std::collections::VecDeque;
@@ -33,6 +35,7 @@ use crate::port::News;
 use crate::settings::NAME;
 pub(crate) use media::Elements;
 use pace::Pace;
+use thin::Thinning;
 pub(crate) use track::Sending;
 use track::{Track, Unsent};
 use way::Way;
@@ -58,6 +61,8 @@ pub(crate) struct Viewer {
     pace: Pace,
     /// Of a viewer that says which packets came.
     way: Option<Way>,
+    /// What of pictures goes where that carries less.
+    thinning: Thinning,
     /// A packet has found no room.
     waits: bool,
     session_due: Option<(Time, PeerWake)>,
@@ -92,6 +97,7 @@ impl Viewer {
             events: VecDeque::new(),
             pace: Pace::new(),
             way: numbered.then(|| Way::new(random as u16)),
+            thinning: Thinning::default(),
             waits: false,
             session_due: None,
             reports: TokenBucket::new(RTCP_BURST),
@@ -135,19 +141,33 @@ impl Viewer {
         &mut self,
         now: Time,
         head: &PacketHead,
-        packet: impl FnOnce() -> Bytes,
+        mut packet: impl FnMut() -> Bytes,
     ) -> Result<(), Undelivered> {
         let has_room = self.session.path().is_some() && self.unsent.len() < UNSENT_MAX;
         let number = usize::from(head.track);
         let Some(Some(track)) = self.tracks.get_mut(number) else {
             return if has_room { Ok(()) } else { Err(Undelivered::Later) };
         };
+        let thins = track.sending.is_video && !head.is_preamble && self.thinning.is_at_work();
+        if thins && has_room {
+            let (age, rank) = (head.worth.age(now), head.worth.rank);
+            if let Err(reason) = track.leave_out(&packet(), |at| self.thinning.takes(age, at, rank)) {
+                self.pace.measure(head.worth.arrived, head.bytes);
+                return Err(Undelivered::Dropped(reason));
+            }
+        }
         if !has_room || !self.pace.passes(now, head.worth.arrived, head.bytes) {
             // They are not offered again.
             return if head.is_preamble { track.remember(&packet()) } else { Err(Undelivered::Later) };
         }
+        self.put(number, head, &packet())
+    }
+
+    /// Puts a packet of the stream among those that are to go.
+    fn put(&mut self, number: usize, head: &PacketHead, packet: &Bytes) -> Result<(), Undelivered> {
+        let Some(Some(track)) = self.tracks.get_mut(number) else { return Ok(()) };
         let at_once = self.pace.is_catching_up();
-        let all = track.take(&packet(), head).map_err(Undelivered::Dropped)?;
+        let all = track.take(packet, head).map_err(Undelivered::Dropped)?;
         self.unsent.extend(all.into_iter().map(|media| Unsent {
             track: number,
             media,
@@ -193,11 +213,20 @@ impl Viewer {
         let picture = self.tracks.iter().flatten().find(|track| track.sending.is_video);
         if let Some(bps) = way.news(now) {
             self.pace.carries(bps);
-            if let Some((own, source)) = picture.and_then(|track| Some((track.sending.ssrc, track.source?)))
+            if let Some((own, source)) = picture.and_then(Track::ends)
                 && self.events.len() < EVENTS_MAX
             {
                 self.events.push_back(PeerEvent::Rtcp(estimated(own, source, bps, NAME).into()));
             }
+        }
+        if let Some((carried_bps, stands)) = way.carries(now) {
+            let holds = self.thinning.hear(carried_bps, self.pace.stream_bps(), stands);
+            self.pace.hold(holds.then_some(carried_bps));
+        }
+        if let Some((own, source)) = picture.and_then(Track::ends).filter(|_| self.thinning.wants_key(now))
+            && self.events.len() < EVENTS_MAX
+        {
+            self.events.push_back(PeerEvent::Rtcp(rtcp::key_frame_request(own, source, 0, NAME).into()));
         }
         if let Some(bytes) = picture.and_then(Track::filler_bytes).filter(|_| !self.pace.is_catching_up()) {
             way.look_for_more(now, self.pace.most_bps(), bytes + HEADER + OVERHEAD);

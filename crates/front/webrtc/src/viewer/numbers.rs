@@ -43,6 +43,17 @@ impl Numbers {
         if newest == sequence { self.go_on(sequence, own.checked_add(1)?, 1) } else { None }
     }
 
+    /// A packet gets no number: those behind it are lower by one from then on. One that is late leaves its number free.
+    pub(super) fn leave_out(&mut self, sequence: u16) {
+        let Some((newest, own)) = self.newest else { return };
+        let step = sequence_distance(newest, sequence);
+        if let (1.., Some(number)) = (step, own.checked_add_signed(i32::from(step) - 1)) {
+            // What is missing before it stays missing.
+            self.given = self.given.checked_shl(u32::from(step.unsigned_abs()) - 1).unwrap_or(0);
+            self.newest = Some((sequence, number));
+        }
+    }
+
     fn go_on(&mut self, sequence: u16, number: u32, step: u32) -> Option<u32> {
         self.newest = Some((sequence, number));
         self.given = self.given.checked_shl(step).unwrap_or(0) | 1;
@@ -73,6 +84,22 @@ mod tests {
         assert_eq!(numbers.of(12), None, "its number has gone to the second half of the next");
         assert_eq!([14, 13, 11, 9].map(|at| numbers.of(at)), [Some(261), None, Some(258), None]);
         assert_eq!((numbers.of(200), numbers.of(136), numbers.of(137)), (Some(447), None, Some(384)));
+    }
+
+    #[test]
+    fn what_is_left_out_has_none() {
+        let mut numbers = Numbers::new(0);
+        assert_eq!(numbers.of(10), Some(256));
+        [11, 12].into_iter().for_each(|at| numbers.leave_out(at));
+        assert_eq!(numbers.of(13), Some(257));
+        // One is missing before what is left out.
+        numbers.leave_out(15);
+        assert_eq!([16, 16].map(|at| numbers.of(at)), [Some(259), None]);
+        numbers.leave_out(9);
+        assert_eq!(numbers.of(17), Some(260));
+        let mut numbers = Numbers::new(0);
+        numbers.leave_out(5);
+        assert_eq!(numbers.of(6), Some(256), "it begins with the first that goes");
     }
 
     #[test]

@@ -4,7 +4,9 @@ use core::time::Duration;
 
 use outflow_media::{Rate, Time, TokenBucket};
 
-use crate::limits::{CATCH_UP_BPS, CATCH_UP_BURST, CATCH_UP_TIMES, LIVE, MEASURED_AFTER, REPAIRS_PERCENT};
+use crate::limits::{
+    CATCH_UP_BPS, CATCH_UP_BURST, CATCH_UP_TIMES, HELD_BURST, LIVE, MEASURED_AFTER, REPAIRS_PERCENT,
+};
 
 #[derive(Debug)]
 pub(super) struct Pace {
@@ -23,6 +25,8 @@ pub(super) struct Pace {
     most_bps: u64,
     /// What the way carries, once that is known.
     carried_bps: Option<u64>,
+    /// It is less than the stream has, and nothing goes faster: what may go.
+    held: Option<(u64, TokenBucket)>,
 }
 
 impl Pace {
@@ -37,6 +41,7 @@ impl Pace {
             stream_bps: 0,
             most_bps: 0,
             carried_bps: None,
+            held: None,
         }
     }
 
@@ -45,6 +50,10 @@ impl Pace {
         self.room.fill(now, self.rate());
         let is_live = now.since(arrived) <= LIVE;
         self.is_up |= is_live;
+        if let Some(lacks) = self.finds_no_room(now) {
+            self.until = Some(now + lacks);
+            return false;
+        }
         if !is_live && self.room.tokens() <= 0 {
             self.until = Some(now + self.wait());
             return false;
@@ -53,16 +62,30 @@ impl Pace {
         if self.room.tokens() > -(CATCH_UP_BURST as i64) {
             self.room.take(bytes as u64);
         }
+        self.spend(bytes);
         self.measure(arrived, bytes);
         true
+    }
+
+    /// How long it takes until something may go, if it is held, and a little more goes with it.
+    fn finds_no_room(&mut self, now: Time) -> Option<Duration> {
+        let (bps, room) = self.held.as_mut()?;
+        room.fill(now, Rate::per_second(*bps / 8));
+        let owed = Some(room.tokens()).filter(|tokens| *tokens <= 0)?;
+        Some(takes(owed.unsigned_abs() + HELD_BURST / 2, *bps))
+    }
+
+    fn spend(&mut self, bytes: usize) {
+        self.held.iter_mut().for_each(|(_, room)| room.take(bytes as u64));
     }
 
     /// Whether a packet may be sent once more.
     pub(super) fn repeats(&mut self, now: Time, bytes: usize) -> bool {
         self.room.fill(now, self.rate());
-        let repeats = self.room.tokens() > 0;
+        let repeats = self.room.tokens() > 0 && self.finds_no_room(now).is_none();
         if repeats {
             self.room.take(bytes as u64);
+            self.spend(bytes);
         }
         repeats
     }
@@ -77,9 +100,20 @@ impl Pace {
         self.carried_bps = Some(bps);
     }
 
+    /// Nothing goes faster than this from now on, what is new neither.
+    pub(super) fn hold(&mut self, bps: Option<u64>) {
+        let room = self.held.take().map_or(TokenBucket::new(HELD_BURST), |(_, room)| room);
+        self.held = bps.map(|bps| (bps.max(1), room));
+    }
+
     /// How fast it is while it catches up, if the way carries that.
     pub(super) fn catch_up_bps(&self) -> u64 {
         self.bps
+    }
+
+    /// Bits a second that the stream has; 0 before that is known.
+    pub(super) fn stream_bps(&self) -> u64 {
+        self.stream_bps
     }
 
     /// The most bits a second that the stream had so far; 0 before that is known.
@@ -97,8 +131,8 @@ impl Pace {
         self.until = self.until.filter(|until| *until > now);
     }
 
-    /// It is faster than the stream comes, however fast that is.
-    fn measure(&mut self, arrived: Time, bytes: usize) {
+    /// A packet of the stream came. Catching up is faster than it comes, however fast that is.
+    pub(super) fn measure(&mut self, arrived: Time, bytes: usize) {
         let (begun, sent) = self.sent.get_or_insert((arrived, 0));
         *sent += bytes as u64;
         let passed = arrived.since(*begun);
@@ -122,9 +156,13 @@ impl Pace {
 
     /// How long it takes until something may go, and a little more goes with it.
     fn wait(&self) -> Duration {
-        let lacks = self.room.tokens().unsigned_abs() + CATCH_UP_BURST / 8;
-        Duration::from_nanos(lacks * 8_000_000_000 / self.bps())
+        takes(self.room.tokens().unsigned_abs() + CATCH_UP_BURST / 8, self.bps())
     }
+}
+
+/// How long so many bytes take at a rate.
+fn takes(bytes: u64, bps: u64) -> Duration {
+    Duration::from_nanos(bytes.saturating_mul(8_000_000_000) / bps.max(1))
 }
 
 #[cfg(test)]

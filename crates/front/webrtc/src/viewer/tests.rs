@@ -139,7 +139,7 @@ impl Scene {
         let rank = if payload[0] == 0x65 { Worth::most(arrived).rank } else { 0 };
         let is_preamble = payload.starts_with(&OTHER_SETS);
         let head = PacketHead { track, worth: Worth { rank, arrived }, bytes: packet.len(), is_preamble };
-        self.viewer.take(self.now, &head, || packet.into())
+        self.viewer.take(self.now, &head, || Bytes::copy_from_slice(&packet))
     }
 
     /// What the viewer was sent since this was asked last: payload type, SSRC, sequence number, payload.

@@ -104,6 +104,24 @@ impl Track {
         Ok(all)
     }
 
+    /// Its own source, and the stream's, once a packet has come: what is said of it names them.
+    pub(super) fn ends(&self) -> Option<(u32, u32)> {
+        Some((self.sending.ssrc, self.source?))
+    }
+
+    /// Leaves a packet out, if one of its timestamp does not go: the viewer misses nothing.
+    ///
+    /// # Errors
+    /// It is left out, for this reason.
+    pub(super) fn leave_out(
+        &mut self,
+        packet: &Bytes,
+        goes: impl FnOnce(u32) -> Result<(), DropReason>,
+    ) -> Result<(), DropReason> {
+        let Read { sequence, timestamp, .. } = Read::new(packet)?;
+        goes(timestamp).inspect_err(|_| self.numbers.leave_out(sequence))
+    }
+
     /// Parameter sets of a rendition, which hold from here on.
     ///
     /// # Errors

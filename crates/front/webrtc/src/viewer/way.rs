@@ -7,9 +7,12 @@ use outflow_media::Time;
 use outflow_rtp::rtcp::transport_cc;
 
 use super::filling::Filling;
+use super::thin::is_less;
+use super::waiting::Waiting;
 use crate::limits::{
-    ESTIMATE_EVERY, ESTIMATE_FALLS_PERCENT, ESTIMATE_SOONEST, PROBE_WANTED_PERCENT, TRIAL_AFTER,
-    TRIAL_AFTER_MAX, TRIAL_FAILS_PERCENT, TRIAL_GAINS_PERCENT, TRIAL_JUDGED_AFTER,
+    ESTIMATE_EVERY, ESTIMATE_FALLS_PERCENT, ESTIMATE_SOONEST, PROBE_WANTED_PERCENT, THIN_DRAINS_PERCENT,
+    THIN_STANDS, THROUGH_OVER, TRIAL_AFTER, TRIAL_AFTER_MAX, TRIAL_COMES_PERCENT, TRIAL_FAILS_PERCENT,
+    TRIAL_GAINS_PERCENT, TRIAL_JUDGED_AFTER,
 };
 
 /// The way of a viewer that says which packets came.
@@ -28,8 +31,11 @@ pub(super) struct Way {
     told: Option<(Time, u64)>,
     /// More was said since.
     is_news: bool,
+    waiting: Waiting,
     filling: Option<Filling>,
     trial: Option<Trial>,
+    /// What gets through says nothing before: what fills up is in it.
+    plain_from: Time,
     /// No trial before this time; and how long after one that has failed.
     next_trial: Time,
     patience: Duration,
@@ -41,6 +47,8 @@ struct Trial {
     bps: u64,
     /// When it is judged.
     ends: Time,
+    /// The most that got through meanwhile.
+    through_bps: u64,
 }
 
 impl Way {
@@ -52,8 +60,10 @@ impl Way {
             shown_bps: u64::MAX,
             told: None,
             is_news: false,
+            waiting: Waiting::new(),
             filling: None,
             trial: None,
+            plain_from: Time::ZERO,
             next_trial: Time::ZERO,
             patience: TRIAL_AFTER,
         }
@@ -67,12 +77,18 @@ impl Way {
 
     /// Reads what the viewer says of packets. The estimate begins at `initial_bps`: what it is sent anyway, and more.
     pub(super) fn hear(&mut self, now: Time, packet: &[u8], initial_bps: u64) {
-        let Way { ledger, estimator, is_news, .. } = self;
+        let Way { ledger, estimator, waiting, is_news, .. } = self;
         let bounds = Bounds { initial_bps, ..Bounds::default() };
         // What stands before a malformed part holds.
         let _ = transport_cc::read(packet, |feedback| {
             let estimator = estimator.get_or_insert_with(|| Box::new(Estimator::new(bounds)));
-            estimator.handle(now, ledger.handle_feedback(now, feedback.reference(), feedback.statuses()));
+            let outcomes = ledger.handle_feedback(now, feedback.reference(), feedback.statuses());
+            let outcomes = outcomes.inspect(|outcome| {
+                if let Some(received_us) = outcome.received_us.filter(|_| !outcome.was_lost) {
+                    waiting.arrived(now, outcome.sent, received_us);
+                }
+            });
+            estimator.handle(now, outcomes);
             *is_news = true;
         });
         self.judge(now);
@@ -82,13 +98,18 @@ impl Way {
     fn judge(&mut self, now: Time) {
         let Some(estimator) = &self.estimator else { return };
         let estimate_bps = estimator.estimate_bps();
-        self.shown_bps = self.shown_bps.max(estimator.through_bps().unwrap_or(0)).min(estimate_bps);
-        let Some(trial) = self.trial else { return };
-        if is_less(estimate_bps, trial.bps, TRIAL_FAILS_PERCENT) {
+        // A shaper lets some through at once: half a second of a trial says more than a moment.
+        let through_bps = estimator.through_bps().filter(|_| now >= self.plain_from);
+        self.shown_bps = self.shown_bps.max(through_bps.unwrap_or(0)).min(estimate_bps);
+        let Some(trial) = &mut self.trial else { return };
+        trial.through_bps = trial.through_bps.max(estimator.through_bps().unwrap_or(0));
+        let (trial, is_over) = (*trial, now >= trial.ends);
+        let falls = is_less(estimate_bps, trial.bps, TRIAL_FAILS_PERCENT);
+        if falls || (is_over && is_less(trial.through_bps, trial.bps, TRIAL_COMES_PERCENT)) {
             (self.trial, self.filling) = (None, None);
             self.next_trial = now + self.patience;
             self.patience = (self.patience * 2).min(TRIAL_AFTER_MAX);
-        } else if now >= trial.ends {
+        } else if is_over {
             (self.trial, self.patience) = (None, TRIAL_AFTER);
             self.shown_bps = self.shown_bps.max(trial.bps).min(estimate_bps);
         }
@@ -108,6 +129,15 @@ impl Way {
         Some(bps)
     }
 
+    /// What may be sent, in bits a second, so that nothing waits there: what gets through, or less as long as something
+    /// does. And how long packets have waited at least. None before anything was said.
+    pub(super) fn carries(&self, now: Time) -> Option<(u64, Duration)> {
+        let through_bps = self.estimator.as_ref()?.through_bps().unwrap_or(0);
+        let stands = self.waiting.stands(now);
+        let drained_bps = through_bps / 100 * THIN_DRAINS_PERCENT;
+        Some((if stands >= THIN_STANDS { drained_bps } else { self.shown_bps.max(through_bps) }, stands))
+    }
+
     /// Begins to look for more if that is of use: the viewer has had streams of `most_bps`. What fills up has packets of
     /// `bytes`.
     pub(super) fn look_for_more(&mut self, now: Time, most_bps: u64, bytes: usize) {
@@ -117,7 +147,8 @@ impl Way {
         let trial_bps = wanted_bps.min(estimator.estimate_bps());
         if now >= self.next_trial && is_less(self.shown_bps, trial_bps, TRIAL_GAINS_PERCENT) {
             let (filling, until) = Filling::trial(now, trial_bps, bytes);
-            let trial = Trial { bps: trial_bps, ends: until + TRIAL_JUDGED_AFTER };
+            let ends = until + TRIAL_JUDGED_AFTER;
+            let trial = Trial { bps: trial_bps, ends, through_bps: 0 };
             (self.filling, self.trial) = (Some(filling), Some(trial));
         } else if let Some(bps) = estimator.probe_bps(now, wanted_bps) {
             let (filling, packets) = Filling::probe(now, bps, bytes);
@@ -130,6 +161,7 @@ impl Way {
     pub(super) fn due(&mut self, now: Time) -> u64 {
         let Some(filling) = &mut self.filling else { return 0 };
         let due = filling.due(now);
+        self.plain_from = now + THROUGH_OVER;
         if filling.next().is_none() {
             self.filling = None;
         }
@@ -140,9 +172,4 @@ impl Way {
     pub(super) fn next_due(&self) -> Option<Time> {
         self.filling.as_ref().and_then(Filling::next)
     }
-}
-
-/// Whether a rate is less than this share of another one.
-fn is_less(bps: u64, than: u64, percent: u64) -> bool {
-    u128::from(bps) * 100 < u128::from(than) * u128::from(percent)
 }
