@@ -38,6 +38,19 @@ pub struct Agent {
     outputs: VecDeque<Output>,
 }
 
+/// A peer that has come, for an [`Agent`] that goes on with it elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Saved {
+    /// The own name and password.
+    pub ours: Credentials,
+    /// The peer's.
+    pub theirs: Credentials,
+    /// Where media goes.
+    pub selected: Path,
+    /// When it was heard of last.
+    pub heard: Time,
+}
+
 /// Bytes that cannot be guessed: ids of own requests come of them.
 struct Secret([u8; 32]);
 
@@ -123,6 +136,23 @@ impl Agent {
             ended: false,
             outputs: VecDeque::new(),
         }
+    }
+
+    /// What another agent needs to go on with the peer; none before that has said where media goes, and while it restarts.
+    pub fn save(&self) -> Option<Saved> {
+        let selected = self.selected.filter(|_| self.names_before.is_none() && !self.ended)?;
+        let Names { ours, theirs, .. } = &self.names;
+        Some(Saved { ours: ours.clone(), theirs: theirs.clone(), selected, heard: self.heard })
+    }
+
+    /// Goes on with a peer. Other paths than the one in use are found again by its checks. `secret` is 32 new bytes that
+    /// cannot be guessed.
+    pub fn resume(secret: [u8; 32], saved: Saved) -> Self {
+        let Saved { ours, theirs, selected, heard } = saved;
+        let mut agent = Agent::new(heard, secret, ours, theirs);
+        agent.select(selected);
+        agent.is_secure = true;
+        agent
     }
 
     /// Both ends have other names from now on; what is selected stays until the peer says which path it wants

@@ -36,7 +36,7 @@ pub mod testing;
 
 use std::net::SocketAddr;
 
-pub use agent::{Agent, End, Ignored, Output, Wake};
+pub use agent::{Agent, End, Ignored, Output, Saved, Wake};
 pub use candidate::{Candidate, Transport};
 pub use check::Check;
 pub use credentials::Credentials;

@@ -102,6 +102,15 @@ impl Halves {
         })
     }
 
+    /// As it was exported: a secret.
+    pub fn material(&self) -> Vec<u8> {
+        let Halves { client, server } = self;
+        let profile = client.profile;
+        let keys = [client, server].map(|master| &master.key[..profile.key_bytes()]);
+        let salts = [client, server].map(|master| &master.salt[..profile.salt_bytes()]);
+        [keys, salts].concat().concat()
+    }
+
     /// Bytes that are exported.
     pub fn bytes(profile: Profile) -> usize {
         2 * (profile.key_bytes() + profile.salt_bytes())
@@ -140,6 +149,8 @@ pub(crate) mod tests {
         assert_eq!(Profile::ALL.map(Halves::bytes), [56, 88, 60]);
         for profile in Profile::ALL {
             assert!(Halves::new(profile, &material[..55]).is_none());
+            let material: Vec<_> = (0..Halves::bytes(profile) as u8).collect();
+            assert_eq!(Halves::new(profile, &material).map(|halves| halves.material()), Some(material));
         }
     }
 

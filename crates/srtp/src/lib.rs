@@ -50,6 +50,11 @@ impl Profile {
     /// All of them, the cheapest first.
     pub const ALL: [Profile; 3] = [Profile::AeadAes128Gcm, Profile::AeadAes256Gcm, Profile::Aes128CmSha1];
 
+    /// The one of this number; none if it is not among them.
+    pub fn of(number: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|profile| *profile as u16 == number)
+    }
+
     /// Bytes that a packet of RTP is longer once it is sealed.
     pub fn overhead(self) -> usize {
         match self {

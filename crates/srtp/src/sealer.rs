@@ -22,6 +22,17 @@ impl Sealer {
         Sealer { media, control, next: 0 }
     }
 
+    /// One that goes on where another with the same keys was: the next packet of RTCP has this number
+    /// ([`Sealer::next_control`]).
+    pub fn resume(self, next: u32) -> Self {
+        Sealer { next, ..self }
+    }
+
+    /// The number of the next packet of RTCP.
+    pub fn next_control(&self) -> u32 {
+        self.next
+    }
+
     /// Seals a packet of RTP; it gets longer by [`Profile::overhead`]. `rollovers`: how often the sequence numbers of
     /// its source have come round. Other bytes with the same source and number must never be sealed.
     ///

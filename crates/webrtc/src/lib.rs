@@ -32,4 +32,4 @@ mod session;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use session::{End, Ignored, Output, Received, Session, Wake};
+pub use session::{End, Ignored, Output, Received, Saved, Session, Wake};

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use outflow_dtls::{Agreed, Scratch, Server};
 use outflow_ice::{Agent, Check, Credentials, Path};
 use outflow_media::{Malformed, Time};
-use outflow_srtp::{Opener, Profile, Refused, Sealer};
+use outflow_srtp::{Halves, Opener, Profile, Refused, Sealer};
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,8 @@ mod tests;
 #[derive(Debug)]
 pub struct Session {
     agent: Agent,
-    dtls: Server,
+    /// None of one that has been agreed with elsewhere.
+    dtls: Option<Server>,
     keys: Option<Keys>,
     /// Where DTLS came from last, and goes to.
     at: Option<Path>,
@@ -25,9 +26,23 @@ pub struct Session {
     outputs: VecDeque<Output>,
 }
 
+/// A peer that there are keys for, for a [`Session`] that goes on with it elsewhere.
+#[derive(Debug, Clone)]
+pub struct Saved {
+    /// Where it is.
+    pub agent: outflow_ice::Saved,
+    /// What media is sealed with, ...
+    pub profile: Profile,
+    /// ... by these keys.
+    pub halves: Halves,
+    /// The number of the next packet of RTCP to it.
+    pub next_control: u32,
+}
+
 #[derive(Debug)]
 struct Keys {
     profile: Profile,
+    halves: Halves,
     sealer: Sealer,
     opener: Opener,
 }
@@ -111,7 +126,32 @@ pub enum Ignored {
 impl Session {
     /// A peer that is told the credentials of `agent`, and has said that its certificate is the one that `dtls` knows.
     pub fn new(agent: Agent, dtls: Server) -> Self {
-        Session { agent, dtls, keys: None, at: None, has_ended: false, outputs: VecDeque::new() }
+        let (dtls, outputs) = (Some(dtls), VecDeque::new());
+        Session { agent, dtls, keys: None, at: None, has_ended: false, outputs }
+    }
+
+    /// What another session needs to go on with the peer; none if it cannot.
+    pub fn save(&self) -> Option<Saved> {
+        let keys = self.keys.as_ref().filter(|_| !self.has_ended)?;
+        let Keys { profile, halves, sealer, .. } = keys;
+        let (agent, next_control) = (self.agent.save()?, sealer.next_control());
+        Some(Saved { agent, profile: *profile, halves: halves.clone(), next_control })
+    }
+
+    /// Goes on with a peer. What DTLS has agreed on stays elsewhere: the peer is not told when this ends, and that it
+    /// goes is known by its silence. `secret` is 32 new bytes that cannot be guessed.
+    pub fn resume(secret: [u8; 32], saved: Saved) -> Self {
+        let Saved { agent, profile, halves, next_control } = saved;
+        let heard = agent.heard;
+        let agent = Agent::resume(secret, agent);
+        let sealer = Sealer::new(profile, &halves.server).resume(next_control);
+        let opener = Opener::new(profile, &halves.client);
+        let keys = Some(Keys { profile, halves, sealer, opener });
+        let mut session =
+            Session { agent, dtls: None, keys, at: None, has_ended: false, outputs: VecDeque::new() };
+        // Where it is, is told as at the beginning.
+        session.drain_agent(heard, &mut Scratch::default());
+        session
     }
 
     /// Where media goes: none before the peer has said so, and shown its certificate.
@@ -174,8 +214,9 @@ impl Session {
             return Err(Ignored::Elsewhere);
         }
         if Server::is_dtls(datagram) {
+            let dtls = self.dtls.as_mut().ok_or(Ignored::Dtls(outflow_dtls::Ignored::Ended))?;
             self.at = Some(path);
-            let handled = self.dtls.handle_datagram(now, datagram, scratch).map_err(Ignored::Dtls);
+            let handled = dtls.handle_datagram(now, datagram, scratch).map_err(Ignored::Dtls);
             self.drain_dtls(now);
             return handled.map(|()| Received::Own);
         }
@@ -200,14 +241,14 @@ impl Session {
     pub fn handle_timeout(&mut self, now: Time, scratch: &mut Scratch) {
         self.agent.handle_timeout(now);
         self.drain_agent(now, scratch);
-        self.dtls.handle_timeout(now, scratch);
+        self.dtls.iter_mut().for_each(|dtls| dtls.handle_timeout(now, scratch));
         self.drain_dtls(now);
     }
 
     /// The relay ends it, and says so.
     pub fn close(&mut self, now: Time, scratch: &mut Scratch) {
         self.has_ended = true;
-        self.dtls.close(now, scratch);
+        self.dtls.iter_mut().for_each(|dtls| dtls.close(now, scratch));
         self.drain_dtls(now);
     }
 
@@ -224,8 +265,8 @@ impl Session {
             outflow_ice::Output::Wait(at, outflow_ice::Wake::Ask) => Some((at, Wake::Ask)),
             _ => None,
         };
-        let dtls = match self.dtls.poll() {
-            outflow_dtls::Output::Wait(at) => at.map(|at| (at, Wake::Handshake)),
+        let dtls = match self.dtls.as_mut().map(Server::poll) {
+            Some(outflow_dtls::Output::Wait(at)) => at.map(|at| (at, Wake::Handshake)),
             _ => None,
         };
         agent.into_iter().chain(dtls).min().map_or(Output::Nothing, |(at, why)| Output::Wait(at, why))
@@ -241,7 +282,7 @@ impl Session {
                 outflow_ice::Output::Selected(_) => {}
                 outflow_ice::Output::Ended(why) => {
                     // One that is still there learns it.
-                    self.dtls.close(now, scratch);
+                    self.dtls.iter_mut().for_each(|dtls| dtls.close(now, scratch));
                     self.drain_dtls(now);
                     self.end(match why {
                         outflow_ice::End::NeverCame => End::NeverCame,
@@ -254,8 +295,8 @@ impl Session {
     }
 
     fn drain_dtls(&mut self, now: Time) {
-        loop {
-            match self.dtls.poll() {
+        while let Some(dtls) = &mut self.dtls {
+            match dtls.poll() {
                 outflow_dtls::Output::Send(bytes) => {
                     let to = self.at.or(self.agent.selected());
                     self.outputs.extend(to.map(|path| Output::Send(path, bytes)));
@@ -270,7 +311,7 @@ impl Session {
     fn agree(&mut self, now: Time, agreed: &Agreed) {
         let Agreed { profile, halves } = agreed;
         let (sealer, opener) = (Sealer::new(*profile, &halves.server), Opener::new(*profile, &halves.client));
-        self.keys = Some(Keys { profile: *profile, sealer, opener });
+        self.keys = Some(Keys { profile: *profile, halves: halves.clone(), sealer, opener });
         // It has signed what was sent to it there.
         if let Some(path) = self.at {
             self.agent.handle_proof(now, path);

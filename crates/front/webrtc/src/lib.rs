@@ -14,6 +14,7 @@ mod accept;
 mod addresses;
 mod coming;
 mod cross_origin;
+mod handover;
 mod identity;
 mod ingest;
 mod limits;
@@ -23,6 +24,7 @@ mod page;
 mod play;
 mod port;
 mod publish;
+mod saved;
 mod sessions;
 mod settings;
 mod site;
@@ -32,8 +34,9 @@ use std::sync::Arc;
 
 use outflow_api::{Page, Pages, StreamPages};
 use outflow_config::Protocol;
-use outflow_control::{Control, Front, Started, Task, datagrams};
+use outflow_control::{Control, Front, Part, Started, Task, Upgrade, datagrams};
 
+use handover::{PARTS, Taken};
 use settings::NAME;
 pub use settings::WebRtc;
 use site::{Open, Site};
@@ -62,10 +65,27 @@ impl Front for Browsers {
         Box::pin(async move {
             let config = control.config();
             let Some(at) = config.listen.at(NAME) else { return Ok(Vec::new()) };
-            let identity = identity::load(config.section::<WebRtc>().identity_file.as_deref())?;
-            let (port, read) = port::open(datagrams(&control, "WebRTC", at)?);
-            control.shared::<Open>().set(Site::new(&control, port, identity)?);
-            Ok(vec![Box::pin(read) as Task<()>])
+            let taken = control.shared::<Taken>().take();
+            let identity = match config.section::<WebRtc>().identity_file.as_deref() {
+                None if let Some(taken) = &taken => taken.identity()?,
+                file => identity::load(file)?,
+            };
+            let (port, reading) = port::open(datagrams(&control, "WebRTC", at)?);
+            let value = handover::value(identity.clone());
+            let site = control.shared::<Open>().set(Site::new(&control, port, identity)?);
+            if let Some(taken) = taken {
+                handover::go_on(&control, &site, taken);
+            }
+            let member = control.shared::<Upgrade>().join(PARTS);
+            Ok(vec![Box::pin(port::read(reading, member, value)) as Task<()>])
         })
+    }
+
+    fn parts(&self) -> &'static [&'static str] {
+        &[PARTS]
+    }
+
+    fn take(&self, control: Control, _: &'static str, parts: Vec<Part>) {
+        parts.into_iter().for_each(|part| control.shared::<Taken>().put(&part));
     }
 }

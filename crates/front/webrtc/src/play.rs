@@ -119,7 +119,7 @@ async fn play(
     let sending: Vec<_> = sending.collect();
     let session = site.session(&control, &names, fingerprints)?;
     let (id, news) = (playing.id(), site.port.news.clone());
-    let viewer = Viewer::new(id, session, news, &sending, (random_u32(), coming));
+    let viewer = Viewer::new(id, session, news, &sending, (random_u32(), coming, place.token));
     // It is known there before the viewer knows where to come to.
     let expected = News::Expect(id, names.ours.ufrag.clone(), playing.inbox());
     site.port.news.send(expected).await.map_err(|_| offered::off())?;
@@ -172,7 +172,7 @@ async fn end(State(control): State<Control>, Path(session): Path<String>) -> Res
 }
 
 /// Holds a viewer's place until one of both ends it.
-async fn stay(mut playing: Playing, mut place: Place, site: Arc<Site>) {
+pub(crate) async fn stay(mut playing: Playing, mut place: Place, site: Arc<Site>) {
     tokio::select! {
         _ = playing.closed() => {}
         _ = &mut place.ended => {}

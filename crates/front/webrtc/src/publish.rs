@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use outflow_api::{ErrorBody, HttpError, Peer, Raw};
-use outflow_control::{Control, HeardOfAll, Publishers};
+use outflow_control::{Control, HeardOfAll, Member, Publishers, Upgrade};
 use outflow_door::Right;
 use outflow_engine::message::{ReceiverId, SourceId};
 use outflow_engine::system::random_u32;
@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use crate::accept::{Taken, take};
+use crate::handover::PARTS;
 use crate::ingest::{Ingest, Output, Receiving};
 use crate::limits::PARCELS_MAX;
 use crate::offered::{self, Asked, answered};
@@ -133,7 +134,8 @@ impl Publication {
     /// Takes what comes until one of both ends it.
     async fn run(mut self, parcels: Parcels, wake: Arc<Notify>) {
         let mut heard = self.publishers.take_feedback();
-        let why = self.take(parcels, &wake, &mut heard).await;
+        let mut member = self.control.shared::<Upgrade>().join(PARTS);
+        let why = self.take(parcels, &wake, (&mut heard, &mut member)).await;
         self.ingest.close(self.control.now());
         self.settle();
         tracing::info!(id = self.publishers.id(), why, "a publisher of WebRTC has ended");
@@ -141,7 +143,12 @@ impl Publication {
         let _ = self.site.port.news.send(News::Leave(self.id)).await;
     }
 
-    async fn take(&mut self, parcels: Parcels, wake: &Notify, heard: &mut HeardOfAll) -> String {
+    async fn take(
+        &mut self,
+        parcels: Parcels,
+        wake: &Notify,
+        (heard, member): (&mut HeardOfAll, &mut Member),
+    ) -> String {
         loop {
             if let Some(why) = self.settle() {
                 return why;
@@ -162,6 +169,10 @@ impl Publication {
                 }
                 () = sleep_until(due) => self.ingest.handle_timeout(self.control.now()),
                 (quality, track) = heard.key_frame() => self.ingest.want_key_frame(quality as u8, track),
+                // It comes back to the other process, and takes over from itself.
+                () = member.asked() => if member.give(None).await {
+                    return "another process of the relay has taken over".to_owned();
+                },
                 why = self.publishers.closed() => return why.to_string(),
                 _ = &mut self.place.ended => return "it has ended its session".to_owned(),
             }

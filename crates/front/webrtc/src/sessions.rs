@@ -35,10 +35,14 @@ impl Sessions {
     /// # Errors
     /// The system has no randomness.
     pub(crate) fn open(self: &Arc<Self>, peer: &str) -> Result<Place, ControlError> {
-        let token = SessionToken::new()?;
+        Ok(self.resume(SessionToken::new()?, peer))
+    }
+
+    /// One of another process, which goes on.
+    pub(crate) fn resume(self: &Arc<Self>, token: SessionToken, peer: &str) -> Place {
         let (end, ended) = oneshot::channel();
         self.all().insert(token, Session { _end: end, name: peer.to_owned() });
-        Ok(Place { sessions: Arc::clone(self), token, ended })
+        Place { sessions: Arc::clone(self), token, ended }
     }
 
     /// Ends the one of this token. Answers whether there was one.
@@ -85,5 +89,10 @@ mod tests {
         assert_eq!(one.ended.try_recv(), Err(oneshot::error::TryRecvError::Closed), "it is told");
         drop(other);
         assert_eq!(sessions.name_of(&second), None);
+        let place = sessions.resume(second.parse().expect("a token"), "other");
+        assert_eq!(
+            (place.token.to_string(), sessions.name_of(&second).as_deref()),
+            (second.clone(), Some("other"))
+        );
     }
 }

@@ -31,9 +31,9 @@ pub(crate) struct Open(OnceLock<Arc<Site>>);
 
 impl Open {
     /// The relay listens there from now on.
-    pub(crate) fn set(&self, site: Site) {
+    pub(crate) fn set(&self, site: Site) -> Arc<Site> {
         // A relay listens once.
-        let _ = self.0.set(Arc::new(site));
+        Arc::clone(self.0.get_or_init(|| Arc::new(site)))
     }
 
     pub(crate) fn get(&self) -> Option<Arc<Site>> {

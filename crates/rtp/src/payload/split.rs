@@ -15,6 +15,24 @@ impl Splitter {
         Splitter(Payload::of(track))
     }
 
+    /// As a number, for another process.
+    pub fn save(self) -> u8 {
+        match self.0 {
+            Payload::H264 => 1,
+            Payload::H265 { order_numbers: false } => 2,
+            _ => 0,
+        }
+    }
+
+    /// The one of this number.
+    pub fn restore(number: u8) -> Self {
+        Splitter(match number {
+            1 => Payload::H264,
+            2 => Payload::H265 { order_numbers: false },
+            _ => Payload::Packet,
+        })
+    }
+
     /// Two payloads, about as long as each other, that hold what one holds: the fragments of a NAL unit, or of a
     /// fragment (RFC 6184, section 5.8; RFC 7798, section 4.4.3), or the units of an aggregate, half by half (5.7.1;
     /// 4.4.2). Nothing of other codecs, of the interleaved modes, whose units have numbers, and of what is too short.

@@ -207,3 +207,47 @@ fn either_end_may_close() {
     assert!(both.peer.is_closed());
     assert_eq!((both.session.path(), both.session.poll()), (None, Output::Nothing));
 }
+
+#[test]
+fn another_session_goes_on_with_the_peer() {
+    let mut both = Both::ready();
+    let halves = both.session.save().expect("there are keys").halves;
+    let (profile, mut opener) = (both.session.profile().expect("there are keys"), None);
+    let report = |word: u8| vec![0x80, 201, 0, 1, 0, 0, 0, word];
+    for word in 0..3 {
+        if word == 1 {
+            let saved = both.session.save().expect("there are keys");
+            assert!(!format!("{saved:?}").contains("password"), "keys are not shown");
+            both.session = Session::resume([9; 32], saved);
+            both.told.clear();
+            both.drain();
+            assert_eq!(both.told, [Output::Valid(path(1))]);
+        }
+        let mut packet = report(word);
+        both.session.seal_control(&mut packet).expect("RTCP");
+        let opener = opener.get_or_insert_with(|| Opener::new(profile, &halves.server));
+        assert_eq!(opener.open_control(&mut packet), Ok(8), "no number comes twice");
+    }
+    assert_eq!(both.session.path(), Some(path(1)));
+    both.check(path(1), true);
+    let mut packet = report(7);
+    Sealer::new(profile, &halves.client).seal_control(&mut packet).expect("RTCP");
+    assert_eq!(both.hand(path(1), &packet), Ok(Received::Control(8)));
+    assert_eq!(both.hand(path(2), &packet), Err(Ignored::Elsewhere));
+    let dtls = both.hand(path(1), &[22; 40]);
+    assert_eq!(dtls, Err(Ignored::Dtls(outflow_dtls::Ignored::Ended)), "that stays where it was agreed");
+    both.now = both.now + CONSENT;
+    both.session.handle_timeout(both.now, &mut both.scratch);
+    both.drain();
+    assert!(both.told.contains(&Output::Ended(End::Silent)), "{:?}", both.told);
+}
+
+#[test]
+fn a_peer_without_keys_cannot_be_gone_on_with() {
+    let mut both = Both::new();
+    both.check(path(1), true);
+    assert!(both.session.save().is_none());
+    let mut both = Both::ready();
+    both.session.close(both.now, &mut both.scratch);
+    assert!(both.session.save().is_none());
+}

@@ -6,6 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use outflow_control::{Member, Part};
 use outflow_engine::message::ReceiverId;
 use outflow_udp::{Batch, HandedOver, Inbox, Udp};
 use tokio::sync::mpsc;
@@ -34,14 +35,29 @@ pub(crate) enum News {
     Leave(ReceiverId),
 }
 
-/// The port of a socket; the future reads it, and ends if the socket fails.
-pub(crate) fn open(udp: Udp) -> (Port, impl Future<Output = ()> + Send) {
-    let udp = Arc::new(udp);
-    let (news, told) = mpsc::channel(NEWS_MAX);
-    (Port { udp: Arc::clone(&udp), news }, read(udp, told))
+/// What reads the port.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    udp: Arc<Udp>,
+    told: mpsc::Receiver<News>,
 }
 
-async fn read(udp: Arc<Udp>, mut told: mpsc::Receiver<News>) {
+/// The port of a socket.
+pub(crate) fn open(udp: Udp) -> (Port, Reading) {
+    let udp = Arc::new(udp);
+    let (news, told) = mpsc::channel(NEWS_MAX);
+    (Port { udp: Arc::clone(&udp), news }, Reading { udp, told })
+}
+
+/// Reads the port, until the socket fails or another process goes on with it. `value` is what the front there has to know
+/// of these peers.
+pub(crate) async fn read(
+    Reading { udp, mut told }: Reading,
+    mut member: Member,
+    value: impl Fn(Vec<ReceiverId>) -> Vec<u8>,
+) {
+    // Publishers come here, and what viewers say.
+    member.brings_media();
     let mut batch = Batch::new(DATAGRAM_BYTES_MAX);
     let mut routes = Routes::default();
     // Where it is bound to one address, answers go from there anyway.
@@ -56,6 +72,14 @@ async fn read(udp: Arc<Udp>, mut told: mpsc::Receiver<News>) {
                 }
                 None => return,
             },
+            () = member.asked() => {
+                let part = Part { value: value(routes.peers()), ..Part::default() };
+                if member.give(Some(part)).await {
+                    // Nothing is left to be done here.
+                    return std::future::pending().await;
+                }
+                continue;
+            }
             readable = udp.readable() => readable,
         };
         let taken = readable.and_then(|()| take(&udp, &mut batch, &mut routes, answers_alike));

@@ -44,6 +44,11 @@ impl Routes {
         self.peers.insert(peer, Route { inbox, name, places: ArrayVec::new() });
     }
 
+    /// All of them.
+    pub(super) fn peers(&self) -> Vec<ReceiverId> {
+        self.peers.keys().copied().collect()
+    }
+
     /// A peer has left.
     pub(super) fn remove(&mut self, peer: ReceiverId) {
         let Some(route) = self.peers.remove(&peer) else { return };

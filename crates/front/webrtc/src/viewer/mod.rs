@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
+use outflow_control::SessionToken;
 use outflow_dtls::Scratch;
 use outflow_engine::message::{Peer, PeerEvent, PeerWake, ReceiverId};
 use outflow_engine::{PacketHead, Packets};
@@ -32,6 +33,7 @@ use tokio::sync::mpsc;
 use crate::coming::ComingPlace;
 use crate::limits::{EVENTS_MAX, REPLIES_MAX, RTCP_BURST, RTCP_PER_SECOND, UNSENT_MAX};
 use crate::port::News;
+use crate::saved::{SavedTrack, SavedViewer, encode};
 use crate::settings::NAME;
 pub(crate) use media::Elements;
 use pace::Pace;
@@ -69,6 +71,8 @@ pub(crate) struct Viewer {
     reports: TokenBucket,
     /// Its place among those that have not come yet.
     coming: Option<ComingPlace>,
+    /// What its session was told to be known by.
+    token: SessionToken,
 }
 
 impl Viewer {
@@ -79,7 +83,7 @@ impl Viewer {
         session: Session,
         news: mpsc::Sender<News>,
         sending: &[(u8, Sending, Option<Bytes>)],
-        (random, coming): (u32, ComingPlace),
+        (random, coming, token): (u32, ComingPlace, SessionToken),
     ) -> Self {
         let of = |track: usize| sending.iter().find(|(number, ..)| usize::from(*number) == track);
         let count = sending.iter().map(|(number, ..)| usize::from(*number) + 1).max().unwrap_or(0);
@@ -102,7 +106,42 @@ impl Viewer {
             session_due: None,
             reports: TokenBucket::new(RTCP_BURST),
             coming: Some(coming),
+            token,
         };
+        viewer.drain();
+        viewer
+    }
+
+    /// One of another process, which has come.
+    pub(crate) fn resume(
+        id: ReceiverId,
+        session: Session,
+        news: mpsc::Sender<News>,
+        (tracks, way, token): (Vec<SavedTrack>, Option<(u16, u64)>, SessionToken),
+    ) -> Self {
+        let mut viewer = Viewer {
+            id,
+            session,
+            news,
+            tracks: Vec::new(),
+            unsent: VecDeque::new(),
+            replies: VecDeque::new(),
+            events: VecDeque::new(),
+            pace: Pace::resume(),
+            way: way.map(Way::resume),
+            thinning: Thinning::default(),
+            // What has come meanwhile is to be offered.
+            waits: true,
+            session_due: None,
+            reports: TokenBucket::new(RTCP_BURST),
+            coming: None,
+            token,
+        };
+        for track in tracks {
+            let number = usize::from(track.number);
+            viewer.tracks.resize_with(viewer.tracks.len().max(number + 1), || None);
+            viewer.tracks[number] = Some(Track::resume(track));
+        }
         viewer.drain();
         viewer
     }
@@ -374,6 +413,17 @@ impl Peer for Viewer {
             self.waits = false;
             PeerEvent::Report(Report::Writable)
         })
+    }
+
+    fn save(&self) -> Option<Vec<u8>> {
+        let tracks = (0..).zip(&self.tracks).filter_map(|(number, track)| Some(track.as_ref()?.save(number)));
+        let saved = SavedViewer {
+            session: self.session.save()?.into(),
+            tracks: tracks.collect(),
+            way: self.way.as_ref().map(Way::save),
+            token: self.token.to_string(),
+        };
+        Some(encode(&saved))
     }
 
     fn close(&mut self, now: Time, _: &str) {

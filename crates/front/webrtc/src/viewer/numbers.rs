@@ -23,6 +23,16 @@ impl Numbers {
         Numbers { first: FIRST.start + random % (FIRST.end - FIRST.start), newest: None, given: 0 }
     }
 
+    /// As it is, for another process: the first number, the newest of the stream with its own, and which were given.
+    pub(super) fn save(&self) -> (u32, Option<(u16, u32)>, u64) {
+        (self.first, self.newest, self.given)
+    }
+
+    /// It goes on there.
+    pub(super) fn resume((first, newest, given): (u32, Option<(u16, u32)>, u64)) -> Self {
+        Numbers { first, newest, given }
+    }
+
     /// The number of a packet; none of one that is too old, or has been there.
     pub(super) fn of(&mut self, sequence: u16) -> Option<u32> {
         let Some((newest, own)) = self.newest else { return self.go_on(sequence, self.first, 64) };

@@ -45,6 +45,11 @@ impl Pace {
         }
     }
 
+    /// That of a viewer that has been up.
+    pub(super) fn resume() -> Self {
+        Pace { is_up: true, ..Pace::new() }
+    }
+
     /// Whether a packet may go that came to the relay then.
     pub(super) fn passes(&mut self, now: Time, arrived: Time, bytes: usize) -> bool {
         self.room.fill(now, self.rate());

@@ -62,7 +62,13 @@ impl Scene {
             elements,
             splitter: Splitter::of(&Track::h264()),
         };
-        let viewer = Viewer::new(5, session, news, &[(1, sending, Some(SETS))], (0, place));
+        let viewer = Viewer::new(
+            5,
+            session,
+            news,
+            &[(1, sending, Some(SETS))],
+            (0, place, SessionToken::new().expect("randomness")),
+        );
         Scene { now, viewer, browser, srtp: None, told, events: Vec::new(), coming, sent: Vec::new() }
     }
 
@@ -344,4 +350,61 @@ fn its_end_is_told_whichever_way_it_comes() {
     scene.viewer.close(scene.now, "removed");
     scene.settle();
     assert!(scene.browser.is_closed());
+}
+
+#[test]
+fn another_process_goes_on_with_it_without_a_gap_and_without_a_number_twice() {
+    let mut scene = Scene::ready_with(Elements { delay: None, transport: Some(3) });
+    (10..13).for_each(|sequence| scene.give(1, sequence).expect("there is room"));
+    scene.got();
+    scene.say(rtcp::lost(7, OWN, &[257], "x"));
+    let repair = scene.got();
+    scene.viewer.write_rtcp(scene.now, 1, &rtcp::receiver_report(SOURCE, &[], "x"));
+    scene.settle();
+    scene.sent.clear();
+
+    let saved = scene.viewer.save().expect("it has come");
+    let SavedViewer { session, tracks, way, token } = minicbor::decode(&saved).expect("it is read");
+    let session = Session::resume([8; 32], session.read().expect("it is read"));
+    let token = token.parse().expect("a token");
+    scene.viewer = Viewer::resume(5, session, scene.viewer.news.clone(), (tracks, way, token));
+    scene.events.clear();
+    scene.settle();
+    assert_eq!(scene.events, [PeerEvent::Report(Report::Writable)], "what came meanwhile is offered");
+    assert!(matches!(scene.told.try_recv(), Ok(News::Confirm(5, PLACE))));
+
+    scene.give(1, 14).expect("there is room");
+    scene.give_at(9, (1, 15), Duration::ZERO, &[0x65, 1]).expect("there is room");
+    let transport =
+        |datagram: &Vec<u8>| RtpHeader::new_checked(datagram).expect("RTP").extension(3).map(<[u8]>::to_vec);
+    scene.settle();
+    assert_eq!(
+        scene.sent.iter().map(transport).collect::<Vec<_>>(),
+        [4_u8, 5, 6].map(|number| Some(vec![0, number]))
+    );
+    let got: Vec<_> =
+        scene.got().into_iter().map(|(_, ssrc, number, payload)| (ssrc, number, payload)).collect();
+    let expected = [(260, vec![14, 7]), (261, SETS.to_vec()), (262, vec![0x65, 1])];
+    assert_eq!(got, expected.map(|(number, payload)| (OWN, number, payload)));
+    // What it was sent by the other one is not here any more; what is, goes by the next number.
+    scene.say(rtcp::lost(7, OWN, &[258, 260], "x"));
+    let again = scene.got();
+    assert_eq!((again.len(), again[0].2), (1, repair[0].2 + 1));
+    // It is still known by its checks, and by what it says.
+    let check = scene.browser.check();
+    scene.hand(&check);
+    scene.viewer.write_rtcp(scene.now, 1, &rtcp::receiver_report(SOURCE, &[], "x"));
+    scene.settle();
+    let (_, opener) = scene.srtp.as_mut().expect("it is ready");
+    let said = scene.sent.iter_mut().filter(|datagram| outflow_rtp::is_rtcp(datagram));
+    assert_eq!(said.map(|said| opener.open_control(said).is_ok()).collect::<Vec<_>>(), [true]);
+    scene.events.clear();
+    scene.say(rtcp::key_frame_request(7, OWN, 1, "x"));
+    scene.settle();
+    assert!(matches!(scene.events[..], [PeerEvent::Rtcp(_)]), "{:?}", scene.events);
+}
+
+#[test]
+fn one_that_has_not_come_is_not_handed_over() {
+    assert_eq!(Scene::new().viewer.save(), None);
 }

@@ -12,6 +12,7 @@ use super::kept::Kept;
 use super::media::{Elements, Head, Media, Read};
 use super::numbers::Numbers;
 use crate::limits::PAYLOAD_BYTES_MAX;
+use crate::saved::SavedTrack;
 
 /// How a track goes to a viewer, as was agreed on.
 #[derive(Debug, Clone, Copy)]
@@ -62,6 +63,45 @@ impl Track {
         let next_repair = 256 + (random >> 16 & 0x3fff);
         let (numbers, kept) = (Numbers::new(random), Kept::default());
         Track { sending, source: None, sets, key_at: None, numbers, kept, next_repair }
+    }
+
+    /// As it goes on in another process. Packets that could be sent once more stay here.
+    pub(super) fn save(&self, number: u8) -> SavedTrack {
+        let Sending { payload_type, ssrc, is_video, repair, elements, splitter } = self.sending;
+        let (first, newest, given) = self.numbers.save();
+        SavedTrack {
+            number,
+            payload_type,
+            ssrc,
+            is_video,
+            repair,
+            delay: elements.delay,
+            transport: elements.transport,
+            splitter: splitter.save(),
+            source: self.source,
+            sets: self.sets.as_deref().map(|sets| sets.to_vec().into()),
+            key_at: self.key_at,
+            first,
+            newest,
+            given,
+            next_repair: self.next_repair,
+        }
+    }
+
+    /// It goes on there.
+    pub(super) fn resume(saved: SavedTrack) -> Self {
+        let SavedTrack { delay, transport, first, newest, given, source, key_at, next_repair, .. } = saved;
+        let sending = Sending {
+            payload_type: saved.payload_type,
+            ssrc: saved.ssrc,
+            is_video: saved.is_video,
+            repair: saved.repair,
+            elements: Elements { delay, transport },
+            splitter: Splitter::restore(saved.splitter),
+        };
+        let sets = saved.sets.map(|sets| Bytes::from(Vec::from(sets)));
+        let (numbers, kept) = (Numbers::resume((first, newest, given)), Kept::default());
+        Track { sending, source, sets, key_at, numbers, kept, next_repair }
     }
 
     /// Takes a packet of the stream: as one, or as two if it is too long, behind parameter sets where a key frame begins.

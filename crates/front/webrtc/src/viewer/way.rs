@@ -69,6 +69,16 @@ impl Way {
         }
     }
 
+    /// The number of the next packet, and what is carried as far as is known, for another process.
+    pub(super) fn save(&self) -> (u16, u64) {
+        (self.ledger.next_number() as u16, self.shown_bps)
+    }
+
+    /// It goes on there. What the way carries is estimated from there.
+    pub(super) fn resume((next, shown_bps): (u16, u64)) -> Self {
+        Way { shown_bps, ..Way::new(next) }
+    }
+
     /// The number of the next packet, of `bytes`, which is sent.
     pub(super) fn sent(&mut self, now: Time, bytes: usize) -> u16 {
         self.filling.iter_mut().for_each(|filling| filling.sent(bytes));
@@ -77,6 +87,7 @@ impl Way {
 
     /// Reads what the viewer says of packets. The estimate begins at `initial_bps`: what it is sent anyway, and more.
     pub(super) fn hear(&mut self, now: Time, packet: &[u8], initial_bps: u64) {
+        let initial_bps = initial_bps.min(self.shown_bps);
         let Way { ledger, estimator, waiting, is_news, .. } = self;
         let bounds = Bounds { initial_bps, ..Bounds::default() };
         // What stands before a malformed part holds.
