@@ -7,7 +7,7 @@ use outflow_labs::browser::{Browser, CHROMIUM};
 use outflow_labs::net::{Paths, RELAY_IN, RELAY_OUT};
 use outflow_labs::process::{Program, Running};
 use outflow_labs::programs::ffmpeg;
-use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, Relay, listen};
+use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, Relay, Upgrade, listen};
 use outflow_labs::scene::{PATIENCE, scene};
 use serde_json::Value;
 
@@ -351,4 +351,43 @@ fn a_browser_comes_back_when_the_stream_does() -> Result<()> {
     let _again = publishes(&paths, H264, OPUS, By::Rtsp)?;
     browser.wait_for("it plays again", state, |state| state == "playing")?;
     Ok(())
+}
+
+/// What a viewer has got, and whether it is still the one session.
+const STAYED: &str = "(async () => {
+    const video = document.querySelector('video');
+    const { totalVideoFrames: pictures } = video.getVideoPlaybackQuality();
+    return { pictures, stream: video.srcObject?.id, state: document.body.dataset.state };
+})()";
+
+#[test]
+fn a_browser_plays_on_over_an_upgrade_and_a_page_that_publishes_comes_back() -> Result<()> {
+    let Some(paths) = scene("browser and upgrade", &["ffmpeg", CHROMIUM])? else { return Ok(()) };
+    let streams = "[streams.page]\nsource = \"push\"\n";
+    let mut relay = Relay::start(&paths.relay, &format!("{}{streams}", configuration()))?;
+    let _sender = publishes(&paths, H264, OPUS, By::Rtsp)?;
+    relay.wait_up("live")?;
+    let mut viewer = Browser::start(&paths.players)?;
+    viewer.open(&page())?;
+    let before =
+        viewer.wait_for("it plays", SEEN, |seen| plays(seen, 50)).and_then(|_| viewer.evaluate(STAYED))?;
+    let mut publisher = at_publishing_page(&paths, "page")?;
+    publisher.evaluate(PRESSES)?;
+    relay.wait_up("page")?;
+    for _ in 0..2 {
+        let upgrade = relay.upgrade()?;
+        ensure!(matches!(upgrade, Upgrade::Done { .. }), "{upgrade:?}");
+        let pictures = viewer.evaluate(STAYED)?["pictures"].as_u64();
+        let after = viewer.wait_for("it plays on", STAYED, |seen| {
+            seen["pictures"].as_u64() > pictures.map(|pictures| pictures + 75)
+        })?;
+        ensure!(after["stream"] == before["stream"] && after["state"] == "playing", "{before} {after}");
+        relay.wait_up("page")?;
+    }
+    relay.wait_receivers("live", 1)?;
+    publisher.wait_for("it publishes again", SHOWN, is("publishing"))?;
+    // It leaves by the name that its session had before.
+    viewer.evaluate("dispatchEvent(new Event('pagehide'))")?;
+    relay.wait_receivers("live", 0)?;
+    relay.healthy()
 }
