@@ -1,5 +1,7 @@
 //! What the end-to-end tests share: the scene, samples of media, and what counts as clean.
 
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -150,24 +152,54 @@ fn gst_rtsp(stream: &str, protocols: &str, decode: &str, pictures: u32) -> Progr
     gst_decodes(&format!("{source} ! {decode}"), pictures)
 }
 
-/// Waits until a program listens on a UDP port.
+/// Waits until a program listens on a UDP port; others beside it may, too.
 pub fn wait_bound(program: &mut Running, port: u16) -> Result<()> {
+    let wanted = format!(":{port:04X}");
+    wait_while_alive(program, &format!("it listens on {port}"), |pid| {
+        let own: BTreeSet<String> = sockets(pid).collect();
+        let table = std::fs::read_to_string(format!("/proc/{pid}/net/udp")).unwrap_or_default();
+        table.lines().any(|line| {
+            let mut words = line.split_whitespace();
+            let is_there = words.nth(1).is_some_and(|at| at.ends_with(&wanted));
+            is_there && words.nth(7).is_some_and(|inode| own.contains(inode))
+        })
+    })
+}
+
+/// Waits until this many sockets beside that of a program, and its own, are members of a group of IPv4: a socket is bound
+/// before it is one, and what comes meanwhile is missed.
+pub fn wait_joined(program: &mut Running, group: Ipv4Addr, members: u32) -> Result<()> {
+    // As the kernel's table has it: in the order of the machine.
+    let wanted = format!("{:08X}", u32::from_le_bytes(group.octets()));
+    wait_while_alive(program, &format!("{members} are in {group}"), |pid| {
+        let table = std::fs::read_to_string(format!("/proc/{pid}/net/igmp")).unwrap_or_default();
+        table.lines().any(|line| {
+            let mut words = line.split_whitespace();
+            words.next() == Some(&wanted)
+                && words.next().and_then(|users| users.parse().ok()) >= Some(members)
+        })
+    })
+}
+
+/// The numbers of a program's sockets.
+fn sockets(pid: u32) -> impl Iterator<Item = String> {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+    open.filter_map(|entry| {
+        let target = std::fs::read_link(entry.ok()?.path()).ok()?;
+        Some(target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
+    })
+}
+
+fn wait_while_alive(program: &mut Running, what: &str, is_so: impl Fn(u32) -> bool) -> Result<()> {
     let until = Instant::now() + PATIENCE;
-    let wanted = format!(":{port:04X} ");
-    loop {
-        let table = std::fs::read_to_string(format!("/proc/{}/net/udp", program.pid())).unwrap_or_default();
-        if table
-            .lines()
-            .any(|line| line.split_whitespace().nth(1).is_some_and(|at| format!("{at} ").ends_with(&wanted)))
-        {
-            return Ok(());
-        }
+    while !is_so(program.pid()) {
         ensure!(program.alive(), "it ended: {}", program.account());
         if Instant::now() > until {
-            bail!("nothing listens on {port}: {}", program.account());
+            bail!("waited too long until {what}: {}", program.account());
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+    Ok(())
 }
 
 /// Waits until a condition holds.

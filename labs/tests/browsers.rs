@@ -216,13 +216,13 @@ const LEVELS: &str = "(() => {
 #[test]
 fn a_browser_publishes_in_several_sizes_which_are_levels() -> Result<()> {
     let Some(paths) = scene("browser publishes in sizes", &[CHROMIUM])? else { return Ok(()) };
-    let streams = "[streams.high]\n[streams.middle]\n[streams.low]\n[streams.live]\nsource = [\"high\", \"middle\", \"low\"]\n";
+    let streams = "[streams.high]\n[streams.low]\n[streams.live]\nsource = [\"high\", \"low\"]\n";
     let mut relay = Relay::start(&paths.relay, &configuration().replace(LIVE, streams))?;
     let mut publisher = at_publishing_page(&paths, "live")?;
     publisher.evaluate(PRESSES)?;
-    relay.wait_stream("live", "all", |state| state["source"]["format"] == "3 of 3 renditions")?;
+    relay.wait_stream("live", "all", |state| state["source"]["format"] == "2 of 2 renditions")?;
     let mut viewer = Browser::start(&paths.players)?;
-    for (level, width) in [(1, 640), (3, 160), (2, 320)] {
+    for (level, width) in [(2, 320), (1, 640)] {
         viewer.open(&format!("{}?level={level}", page()))?;
         viewer.wait_for("its size", LEVELS, |seen| {
             seen["width"] == width && seen["pictures"].as_u64() >= Some(25) && seen["state"] == "playing"
@@ -230,10 +230,10 @@ fn a_browser_publishes_in_several_sizes_which_are_levels() -> Result<()> {
     }
     // A change is asked of the publisher, which has key frames when it is asked for them alone.
     viewer.evaluate(
-        "document.querySelector('#level').value = 3; document.querySelector('#level').onchange()",
+        "document.querySelector('#level').value = 2; document.querySelector('#level').onchange()",
     )?;
-    viewer.wait_for("the smallest", LEVELS, |seen| seen["width"] == 160)?;
-    let shown = publisher.wait_for("sizes", SHOWN, |shown| shown["figures"]["Sizes"] == "3")?;
+    viewer.wait_for("the smallest", LEVELS, |seen| seen["width"] == 320)?;
+    let shown = publisher.wait_for("sizes", SHOWN, |shown| shown["figures"]["Sizes"] == "2")?;
     ensure!(shown["state"] == "publishing", "{shown}");
     publisher.evaluate(PRESSES)?;
     relay.wait_stream("live", "down", |state| state["source"]["up"] == false)?;

@@ -7,7 +7,7 @@ use outflow_labs::programs::{clip, ffmpeg_decodes, ffmpeg_sends, gst_decodes};
 use outflow_labs::relay::{RTSP_PORT, Relay, listen};
 use outflow_labs::scene::{
     all_play_clean, ends_clean, ffmpeg_http, ffmpeg_rtp_ts, ffmpeg_rtsp, gst_rtsp_h264, gst_rtsp_ts,
-    http_url, plays, scene, wait_bound,
+    http_url, plays, scene, wait_bound, wait_joined,
 };
 use serde_json::json;
 
@@ -52,8 +52,13 @@ fn rtsp_and_http() -> Result<()> {
     relay.healthy()
 }
 
-/// Players that wait for packets at these ports or groups; then the stream begins.
-fn pushed_to(paths: &Paths, sinks: &[String], players: &[(Program, u16)]) -> Result<()> {
+/// Players that wait for packets at these ports, and as so many members of these groups; then the stream begins.
+fn pushed_to(
+    paths: &Paths,
+    sinks: &[String],
+    players: &[(Program, u16)],
+    groups: &[(&str, u32)],
+) -> Result<()> {
     let configuration = configuration() + &sinks.iter().map(|to| sink(to)).collect::<String>();
     let mut relay = Relay::start(&paths.relay, &configuration)?;
     let mut playing = Vec::new();
@@ -61,6 +66,9 @@ fn pushed_to(paths: &Paths, sinks: &[String], players: &[(Program, u16)]) -> Res
         let mut player = plays(paths, player)?;
         wait_bound(&mut player, *port)?;
         playing.push(player);
+    }
+    for (group, members) in groups {
+        playing.iter_mut().try_for_each(|player| wait_joined(player, group.parse()?, *members))?;
     }
     let _publishing = publisher().within(&paths.source).start()?;
     playing.into_iter().try_for_each(ends_clean)?;
@@ -79,7 +87,7 @@ fn udp_and_rtp_to_configured_addresses() -> Result<()> {
         (ffmpeg_rtp_ts(folder.path(), "0.0.0.0", 6004, PICTURES)?, 6004),
         (gst_plays(&format!("udpsrc port=6008 {RTP_TS}")), 6008),
     ];
-    pushed_to(&paths, &sinks, &players)
+    pushed_to(&paths, &sinks, &players, &[])
 }
 
 #[test]
@@ -96,7 +104,7 @@ fn multicast_as_transport_stream_and_as_rtp() -> Result<()> {
         (ffmpeg_rtp_ts(folder.path(), "239.2.2.3/4", 6004, PICTURES)?, 6004),
         (gst_plays(&format!("{} {RTP_TS}", gst_source("239.2.2.3", 6004))), 6004),
     ];
-    pushed_to(&paths, &sinks, &players)
+    pushed_to(&paths, &sinks, &players, &[("239.2.2.2", 2), ("239.2.2.3", 2)])
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::offered::{NACK, Section, TRANSPORT, feedback, is_usable, offers, tran
 pub(crate) struct Taken<'a> {
     media: &'a OfferedMedia,
     payload: &'a OfferedPayload,
-    /// How many of the layers that are offered; fewer than two are a track without.
+    /// How many of the layers that are offered; none of a track without.
     layers: usize,
 }
 
@@ -23,15 +23,15 @@ const LAYER: &str = "urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id";
 const REPAIRED_LAYER: &str = "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id";
 
 /// Takes a track of each section that is sent with a codec that is known: the first of them. Of one that is sent in
-/// several layers, it takes the first `layers_max`, if all say of which they are.
+/// several layers, it takes the first `layers_max`, one at least, if packets say of which they are.
 pub(crate) fn take(offer: &Offer, layers_max: usize) -> Vec<(&OfferedMedia, Option<Taken<'_>>)> {
     let section = |media: &'_ OfferedMedia| {
         let sends = matches!(media.direction, Direction::Send | Direction::SendReceive);
         (sends && is_usable(media)).then(|| media.payloads.iter().position(is_known)).flatten()
     };
-    let layers = |media: &OfferedMedia| if id(media, LAYER).is_some() { media.rids.len() } else { 1 };
+    let layers = |media: &OfferedMedia| if id(media, LAYER).is_some() { media.rids.len() } else { 0 };
     let taken = |media| {
-        let layers = layers(media).min(layers_max);
+        let layers = layers(media).min(layers_max.max(1));
         section(media).map(|at| Taken { media, payload: &media.payloads[at], layers })
     };
     offer.media.iter().map(|media| (media, taken(media))).collect()
@@ -78,7 +78,7 @@ impl Taken<'_> {
         let (repeats, transport) = (offers(self.payload, NACK), transport(self.media, self.payload));
         let receiving =
             Receiving { track, layer: None, payload_type: number, repair, repeats, transport, clock_rate };
-        let layers = (0..).zip(self.rids()).filter(|_| self.has_layers()).filter_map(|(number, rid)| {
+        let layers = (0..).zip(self.rids()).filter_map(|(number, rid)| {
             let (extension, repaired) = (id(self.media, LAYER)?, id(self.media, REPAIRED_LAYER));
             Some(Layer { number, rid: rid.to_owned(), extension, repaired })
         });
@@ -97,13 +97,8 @@ impl Taken<'_> {
         self.media.rids.len().max(1)
     }
 
-    fn has_layers(&self) -> bool {
-        self.layers > 1
-    }
-
-    /// Of what is offered in layers, at least the first is taken.
     fn rids(&self) -> impl Iterator<Item = &str> {
-        self.media.rids.iter().map(String::as_str).take(self.layers())
+        self.media.rids.iter().map(String::as_str).take(self.layers)
     }
 }
 
@@ -115,7 +110,7 @@ impl Section for Taken<'_> {
         let payload = AcceptedPayload { number, repair, encoding, clock_rate, channels, fmtp, feedback };
         let says_layer = |one: &ExtensionMap| matches!(one.kind.uri(), LAYER | REPAIRED_LAYER);
         let is_taken = |one: &&ExtensionMap| {
-            is_of_use(one) || Some(one.id) == transport || (self.has_layers() && says_layer(one))
+            is_of_use(one) || Some(one.id) == transport || (self.layers > 0 && says_layer(one))
         };
         let extensions = self.media.extensions.iter().filter(is_taken);
         Accepted {
@@ -177,7 +172,11 @@ mod tests {
         let fmtp = picture.fmtp();
         let accepted = picture.accepted(&fmtp);
         assert_eq!(accepted.payloads[0].feedback, ["nack", "nack pli"]);
-        assert_eq!((accepted.rids, accepted.extensions.len()), (vec!["a"], 1));
+        assert_eq!(
+            (accepted.rids.len(), accepted.extensions.len()),
+            (0, 1),
+            "packets do not say their layer"
+        );
         let tells = OFFER.replace("a=rtcp-fb:96 goog-remb", "a=rtcp-fb:96 transport-cc");
         let tells = Offer::parse(tells.as_bytes()).expect("an offer");
         let picture = take(&tells, 1)[1].1.expect("it is taken");
@@ -203,7 +202,8 @@ mod tests {
         };
         let both = ["b", "a"].map(str::to_owned);
         assert_eq!(of(3), (both.clone().map(Some).to_vec(), both.to_vec(), 3));
-        assert_eq!(of(1), (vec![None], vec!["b".to_owned()], 1));
+        let first = "b".to_owned();
+        assert_eq!(of(1), (vec![Some(first.clone())], vec![first], 3));
         let silent = Offer::parse(OFFER.as_bytes()).expect("an offer");
         assert_eq!(take(&silent, 3)[1].1.expect("it is taken").layers(), 1, "its packets do not say");
     }
