@@ -32,6 +32,8 @@ pub struct Outcome {
     pub strangers: f64,
     /// Whether others had so much of it that packets were late or lost for it.
     pub disturbed: bool,
+    /// From the source's end until all had come that came, to a tenth of a second.
+    pub behind: Duration,
     /// How long the relay took until it was ready and every sink had got something.
     pub start: Duration,
     /// Bytes of memory that the relay holds, those that the kernel holds for it included.
@@ -74,6 +76,7 @@ impl Outcome {
             merged: 0.0,
             strangers: used.strangers.as_secs_f64() / used.wall.as_secs_f64(),
             disturbed: false,
+            behind: Duration::ZERO,
             start: Duration::ZERO,
             memory: 0,
         })
