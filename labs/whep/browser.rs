@@ -5,7 +5,7 @@
 //! timestamp of RTP. So what a picture's age lacks is what stands before the sending: the camera and the encoder.
 
 use std::collections::BTreeMap;
-use std::net::UdpSocket;
+use std::net::{SocketAddrV4, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,14 +15,14 @@ use outflow_labs::bench::{Bench, RELAY_CPU, SOURCE_PORT};
 use outflow_labs::browser::{Browser, CHROMIUM};
 use outflow_labs::figures::{progress, quantile};
 use outflow_labs::media::{rtp, wall_nanos};
-use outflow_labs::net::{RELAY_IN, RELAY_OUT};
+use outflow_labs::net::{RELAY_IN, RELAY_OUT, SOURCE};
 use outflow_labs::process::Running;
 use outflow_labs::programs::{ffmpeg, missing};
 use outflow_labs::relay::{HTTP_PORT, Relay, listen};
 use serde_json::Value;
 
-/// Where the tap listens, on the source's loopback.
-const TAP: &str = "127.0.0.1:5100";
+/// Where the tap listens, at the source's address.
+const TAP_PORT: u16 = 5100;
 /// Bytes of a header of RTP (RFC 3550, section 5.1).
 const HEADER: usize = 12;
 /// How often a viewer comes.
@@ -133,14 +133,15 @@ impl Tap {
     fn new(bench: &Bench) -> Result<Self> {
         let (sent, stop) = (Sent::default(), Arc::new(AtomicBool::new(false)));
         let source = &bench.paths().source;
-        let socket = source.run(|| UdpSocket::bind(TAP))?;
+        let at = SocketAddrV4::new(SOURCE, TAP_PORT);
+        let socket = source.run(|| UdpSocket::bind(at))?;
         socket.set_read_timeout(Some(Duration::from_millis(100)))?;
         let (notes, stopped) = (Arc::clone(&sent), Arc::clone(&stop));
         std::thread::spawn(move || hand_on(&socket, &notes, &stopped));
         let encoder = ffmpeg(&format!(
             "-re -f lavfi -i testsrc2=size=640x360:rate=30 -pix_fmt yuv420p -c:v libx264 -preset ultrafast \
              -tune zerolatency -profile:v baseline -g 30 -b:v 2500k -maxrate 2500k -bufsize 500k \
-             -f rtp rtp://{TAP}?pkt_size=1200"
+             -f rtp rtp://{at}?pkt_size=1200"
         ));
         Ok(Self { sent, stop, _encoder: encoder.within(source).start()? })
     }

@@ -46,6 +46,13 @@ impl Results {
         Some(quantile(&values, 0.5))
     }
 
+    /// The same before anything was sent.
+    fn bytes_at_first(&self, name: &str) -> Option<f64> {
+        self.of_joining(name, |joining| {
+            (joining.memory_then as f64 - joining.memory as f64) / joining.took.len().max(1) as f64
+        })
+    }
+
     fn profile(&self, name: &str) -> Option<String> {
         let joining = self.joinings.get(name)?.last()?;
         joining.profile.map(|profile| format!("{profile:?}"))
@@ -83,13 +90,15 @@ impl Results {
     fn more(&self, apart: &Apart) -> Map<String, Value> {
         let names: Vec<&str> = self.outcomes.keys().copied().collect();
         let of_each = |figure: &dyn Fn(&str) -> Value| -> Value {
-            names.iter().map(|name| ((*name).to_owned(), figure(name))).collect::<Map<_, _>>().into()
+            let all = names.iter().map(|name| ((*name).to_owned(), figure(name)));
+            all.filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>().into()
         };
         let sum = |figure: fn(&Outcome) -> u64| self.outcomes.values().flatten().map(figure).sum::<u64>();
         let all = json!({
             "ns_of": of_each(&|name| json!(self.ns(name).map(rounded))),
             "offers_of": of_each(&|name| json!(self.offers(name).map(f64::round))),
             "bytes_of": of_each(&|name| json!(self.bytes(name).map(f64::round))),
+            "bytes_at_first_of": of_each(&|name| json!(self.bytes_at_first(name).map(f64::round))),
             "sealed_by": of_each(&|name| json!(self.profile(name))),
             "seal_aes256_ns": rounded(apart.seal.long_ns),
             "viewers_core_of": apart.sustained.iter().map(|(name, found)| {

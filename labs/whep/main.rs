@@ -1,7 +1,7 @@
 //! What does a packet cost that is encrypted for each viewer? 1000 viewers by WebRTC of a 2.5 Mbit/s stream of H.264,
 //! next to the plain C relay, which encrypts nothing, to a relay over pion, and to Janus: core time a delivered packet
-//! (the relay's core, softirqs included), frames of nine packets and of one; what it takes until a viewer has come (the
-//! request, ICE, DTLS); memory; how many viewers one core sustains; and what a browser shows.
+//! (the relay's core, softirqs included), of frames of nine packets and, 100 a second, of one; what it takes until a
+//! viewer has come (the request, ICE, DTLS); memory; how many viewers one core sustains; and what a browser shows.
 //!
 //! Each viewer makes a whole handshake, with a key of its own. What comes to it is counted by a BPF program, and of the
 //! first eight opened, and compared with what was sent. Viewers say nothing while packets are counted, and they do not
@@ -35,6 +35,8 @@ const RATE_BPS: f64 = 2.5e6;
 const PAYLOAD: u16 = 1157;
 /// Thirty frames a second then.
 const PACKETS: u16 = 9;
+/// Frames of one packet: so many a second that a core can do them one by one.
+const SINGLE_PER_SECOND: f64 = 100.0;
 const VIEWERS: usize = 1000;
 /// What pion and Janus surely do.
 const VIEWERS_OF_OTHERS: usize = 150;
@@ -90,6 +92,8 @@ fn lab(options: &Options) -> Result<Value> {
     results.figures(&apart)
 }
 
+/// Characters of a reason.
+const SHOWN: usize = 300;
 /// Why a quick run lacks something.
 const NO_TIME: &str = "no time for it in a quick run";
 
@@ -101,7 +105,8 @@ struct Apart {
 }
 
 fn in_a_line(error: &anyhow::Error) -> String {
-    format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ")
+    let words = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
+    words.chars().take(SHOWN).collect()
 }
 
 /// All that can be measured here; of what cannot, `results` gets the reason.
@@ -143,7 +148,10 @@ fn variants(folder: &TempDir, results: &mut Results) -> Vec<Variant> {
 
 impl Variant {
     fn setup(&self) -> Setup {
-        let pulses = Pulses::of_rate(RATE_BPS, PAYLOAD, self.packets);
+        let pulses = match self.packets {
+            1 => Pulses { payload: PAYLOAD, packets: 1, per_second: SINGLE_PER_SECOND },
+            packets => Pulses::of_rate(RATE_BPS, PAYLOAD, packets),
+        };
         Setup { contender: self.contender.clone(), way: None, ends: self.ends, sinks: self.viewers, pulses }
     }
 }

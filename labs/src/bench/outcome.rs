@@ -88,7 +88,10 @@ impl fmt::Display for Outcome {
         let percent = |share: f64| 100.0 * share;
         let (load, idle) = (percent(self.load), percent(self.idle));
         let (strangers, merged) = (percent(self.strangers), percent(self.merged));
-        write!(f, "{:6.0} ns, {} lost, p99 {:.1} ms", self.ns, self.lost, self.p99_us / 1e3)?;
+        write!(f, "{:6.0} ns, {} lost", self.ns, self.lost)?;
+        if !self.p99_us.is_nan() {
+            write!(f, ", p99 {:.1} ms", self.p99_us / 1e3)?;
+        }
         write!(f, ", core {load:.0} % (idle {idle:.1}, others {strangers:.0}), {merged:.0} % merged")?;
         if self.disturbed { write!(f, ", disturbed by others") } else { Ok(()) }
     }

@@ -62,8 +62,10 @@ pub struct Joining {
     pub took: Vec<Duration>,
     /// Time of the relay's core for all of them: the request, checks, the handshake.
     pub core: Duration,
-    /// Bytes of memory that the relay held before.
+    /// Bytes of memory that the relay held before ...
     pub memory: u64,
+    /// ... and once they had come.
+    pub memory_then: u64,
     /// What packets are sealed with.
     pub profile: Option<Profile>,
 }
@@ -291,7 +293,8 @@ fn joined(
     audience.grow(paths, viewers)?;
     let used = core.since(&reading)?;
     let core = used.busy.saturating_sub(used.wall.mul_f64(idle.load()));
-    Ok(Joining { took: audience.took.clone(), core, memory, profile: audience.profile() })
+    let (took, memory_then) = (audience.took.clone(), cage.memory()?);
+    Ok(Joining { took, core, memory, memory_then, profile: audience.profile() })
 }
 
 /// Connects as many receivers as are missing, and begins to empty all of them.
