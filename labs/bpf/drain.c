@@ -35,13 +35,16 @@
 // Set by the loader. Sinks are numbered through addresses from `first` on, `ports` on each, from
 // `port` on in steps of two: the odd ports are for RTCP, which is dropped without being counted.
 // Delays are looked at of the first `timed` sinks. Payloads all have `payload` bytes; 0: of any size, and
-// without a marker.
+// without a marker. With `media`, sinks are viewers by WebRTC: their media is counted, which begins as RTP does
+// and is no RTCP (RFC 7983, RFC 5761); what else comes to them gets through, and to the first `open` of them all.
 const volatile __u32 first = 0;
 const volatile __u32 sinks = 1;
 const volatile __u32 timed = 1;
 const volatile __u16 port = 0;
 const volatile __u32 ports = 1;
 const volatile __u16 payload = 1400;
+const volatile __u32 media = 0;
+const volatile __u32 open = 0;
 
 // Of a sink: packets, those that came merged with others, and bytes of all payloads.
 struct count {
@@ -161,6 +164,15 @@ static __always_inline int sink_of(const struct ethhdr *eth, const void *end, __
     return sink;
 }
 
+// Whether a datagram of WebRTC behind so many bytes is media.
+static __always_inline int is_media(struct __sk_buff *skb, __u32 headers)
+{
+    __u8 start[2];
+    if (bpf_skb_load_bytes(skb, headers, start, sizeof start))
+        return 0;
+    return start[0] >> 6 == 2 && (start[1] < 192 || start[1] > 223);
+}
+
 SEC("classifier")
 int drain_tc(struct __sk_buff *skb)
 {
@@ -172,6 +184,8 @@ int drain_tc(struct __sk_buff *skb)
         return TC_ACT_OK;
     if (sink == DROP)
         return TC_ACT_SHOT;
+    if (media && !is_media(skb, headers))
+        return TC_ACT_OK;
     __u32 bytes = skb->len - headers, size = skb->gso_size, packets = 1;
     // The number of segments is not known yet where user space made them (AF_PACKET).
     if (size)
@@ -185,7 +199,7 @@ int drain_tc(struct __sk_buff *skb)
     if (payload && sink % SAMPLE == 0 && sink < timed &&
         !bpf_skb_load_bytes(skb, headers + payload - MARKER + MARKER_SENT, sent, SENT_BYTES))
         delay_since(sent);
-    return TC_ACT_SHOT;
+    return media && sink < open ? TC_ACT_OK : TC_ACT_SHOT;
 }
 
 SEC("xdp")

@@ -33,6 +33,19 @@ pub enum Hook {
     Xdp,
 }
 
+/// What a drain takes.
+struct Takes {
+    sinks: usize,
+    /// Delays are those of the first so many.
+    timed: usize,
+    /// Bytes of each datagram; 0 if they differ.
+    payload: u16,
+    /// Media of WebRTC alone.
+    media: bool,
+    /// Media to so many gets through.
+    open: usize,
+}
+
 /// A drain at work. It is taken off its device when dropped.
 pub struct Drain {
     /// Keeps the program and its place on the device.
@@ -64,15 +77,30 @@ impl Drain {
         (sinks, timed): (usize, usize),
         payload: Option<u16>,
     ) -> Result<Self> {
-        let timed = u32::try_from(timed).context("there are more sinks than numbers")?;
-        let count = u32::try_from(sinks).context("there are more sinks than numbers")?;
+        let takes = Takes { sinks, timed, payload: payload.unwrap_or(0), media: false, open: 0 };
+        Self::load(namespace, device, hook, takes)
+    }
+
+    /// Puts one for this many viewers by WebRTC on a device: packets of media are counted, of any size, and dropped.
+    /// All else that comes to them gets through, and to the first `open` of them media, too, once it is counted.
+    pub fn attach_media(namespace: &Namespace, device: &str, sinks: usize, open: usize) -> Result<Self> {
+        let takes = Takes { sinks, timed: 0, payload: 0, media: true, open };
+        Self::load(namespace, device, Hook::Tc, takes)
+    }
+
+    fn load(namespace: &Namespace, device: &str, hook: Hook, takes: Takes) -> Result<Self> {
+        let number = |count| u32::try_from(count).context("there are more sinks than numbers");
+        let Takes { sinks, timed, payload, media, open } = takes;
+        let (count, timed, open) = (number(sinks)?, number(timed)?, number(open)?);
         let mut program = EbpfLoader::new()
             .override_global("first", &SINKS_FIRST.to_bits(), true)
             .override_global("sinks", &count, true)
             .override_global("timed", &timed, true)
             .override_global("port", &SINK_PORT, true)
             .override_global("ports", &u32::from(SINK_PORTS), true)
-            .override_global("payload", &payload.unwrap_or(0), true)
+            .override_global("payload", &payload, true)
+            .override_global("media", &u32::from(media), true)
+            .override_global("open", &open, true)
             .map_max_entries("counts", count)
             .load(PROGRAM)?;
         namespace.run(|| match hook {
@@ -109,9 +137,15 @@ impl Drain {
 
     /// All that has come so far.
     pub fn read(&self) -> Result<Arrivals> {
-        let (mut counts, mut bytes) = (Vec::with_capacity(self.sinks), Vec::with_capacity(self.sinks));
+        self.read_of(self.sinks)
+    }
+
+    /// All that has come so far to the first sinks, this many.
+    pub fn read_of(&self, sinks: usize) -> Result<Arrivals> {
+        let sinks = sinks.min(self.sinks);
+        let (mut counts, mut bytes) = (Vec::with_capacity(sinks), Vec::with_capacity(sinks));
         let mut merged = 0;
-        for sink in (0..).take(self.sinks) {
+        for sink in (0..).take(sinks) {
             let of_cores = self.counts.get(&sink, 0)?;
             let sum = |index: usize| of_cores.iter().map(|count| count[index]).sum::<u64>();
             counts.push(sum(0));

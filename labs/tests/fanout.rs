@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
-use outflow_labs::bench::{Bench, Contender, Ends, Outcome, RELAY_CPU, Setup};
+use outflow_labs::bench::{Bench, Contender, Door, Ends, Outcome, RELAY_CPU, Setup};
 use outflow_labs::core_time::CoreTime;
 use outflow_labs::drain::{Drain, Hook};
 use outflow_labs::media::rtp::Pictures;
@@ -62,6 +62,49 @@ fn a_drain_counts_what_comes_to_each_sink() -> Result<()> {
         wait_for("it has come", || Ok(drain.read()?.strange == 1))?;
         assert!(drain.read()?.sound(sent).is_err());
     }
+    Ok(())
+}
+
+#[test]
+fn a_drain_of_viewers_counts_media_and_lets_the_rest_through() -> Result<()> {
+    let Some(paths) = scene("drain of viewers", &[])? else { return Ok(()) };
+    let paths = paths.with_sinks()?;
+    paths.own_sinks()?;
+    let drain = Drain::attach_media(&paths.players, "eth0", 2, 1)?;
+    let socket = paths.relay.run(|| UdpSocket::bind("0.0.0.0:0"))?;
+    let starts: [[u8; 2]; 4] = [[0x80, 96], [0x80, 200], [0, 1], [22, 254]];
+    for (number, expected) in [(0, &starts[..]), (1, &starts[1..])] {
+        let viewer = paths.players.run(|| UdpSocket::bind(sink(number)))?;
+        viewer.set_read_timeout(Some(Duration::from_secs(20)))?;
+        for start in starts {
+            socket.send_to(&[&start[..], &[0; 30]].concat(), sink(number))?;
+        }
+        for start in expected {
+            let mut buffer = [0; 64];
+            assert_eq!((viewer.recv(&mut buffer)?, &buffer[..2]), (32, &start[..]), "viewer {number}");
+        }
+        assert_eq!(drain.read()?.counts[number], 1, "media alone");
+    }
+    assert_eq!(drain.read_of(1)?.counts.len(), 1);
+    Ok(())
+}
+
+#[test]
+fn viewers_by_webrtc_open_what_was_sent() -> Result<()> {
+    if let Some(why) = outflow_labs::net::cannot_make_namespaces() {
+        skipped("viewers by WebRTC", &why);
+        return Ok(());
+    }
+    let bench = Bench::new()?;
+    let pulses = Pulses { payload: 1157, packets: 9, per_second: 30.0 };
+    let (contender, ends) = (Contender::outflow("", ""), Ends::WebRtc(Door::Whep));
+    let mut stage = bench.open(&Setup { contender, way: None, ends, sinks: 20, pulses })?;
+    let Outcome { lost, delivered, .. } = stage.measure(Duration::from_secs(1))?;
+    assert_eq!((lost, delivered), (0, 270 * 20));
+    assert!(stage.joining().is_some_and(|joining| joining.took.len() == 20 && joining.profile.is_some()));
+    stage.resize(30)?;
+    let Outcome { lost, delivered, .. } = stage.measure(Duration::from_secs(1))?;
+    assert_eq!((lost, delivered), (0, 270 * 30));
     Ok(())
 }
 

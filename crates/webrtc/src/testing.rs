@@ -23,8 +23,22 @@ impl Browser {
     /// # Panics
     /// Cryptography does not work.
     pub fn new(now: Time, clock: Clock, identity: &Identity, own: &str, relay: Credentials) -> Self {
+        Browser::of_version(Version::V13, (now, clock), identity, own, relay)
+    }
+
+    /// The same, which has this version of DTLS alone.
+    ///
+    /// # Panics
+    /// Cryptography does not work.
+    pub fn of_version(
+        version: Version,
+        (now, clock): (Time, Clock),
+        identity: &Identity,
+        own: &str,
+        relay: Credentials,
+    ) -> Self {
         let user = format!("{}:{own}", relay.ufrag);
-        Browser { user, relay, dtls: Peer::new(now, clock, Version::V13, identity) }
+        Browser { user, relay, dtls: Peer::new(now, clock, version, identity) }
     }
 
     /// One that a session of the relay's is for, both with certificates of their own.
@@ -62,6 +76,11 @@ impl Browser {
         }
     }
 
+    /// Time has passed: what got no answer is sent again.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.dtls.handle_timeout(now);
+    }
+
     /// It goes, and says so.
     pub fn close(&mut self) {
         self.dtls.close();
@@ -72,11 +91,21 @@ impl Browser {
         self.dtls.is_closed()
     }
 
-    /// Its ends of SRTP, once there are keys.
-    pub fn srtp(&self) -> Option<(Sealer, Opener)> {
+    /// What packets are sealed with, once there are keys.
+    pub fn profile(&self) -> Option<Profile> {
+        self.keys().map(|(profile, _)| profile)
+    }
+
+    /// Keys of both ends: their length says what they are for.
+    fn keys(&self) -> Option<(Profile, Halves)> {
         let material = self.dtls.material()?;
         let halves = |profile| Some((profile, Halves::new(profile, material)?));
-        let (profile, halves) = Profile::ALL.into_iter().find_map(halves)?;
+        Profile::ALL.into_iter().find_map(halves)
+    }
+
+    /// Its ends of SRTP, once there are keys.
+    pub fn srtp(&self) -> Option<(Sealer, Opener)> {
+        let (profile, halves) = self.keys()?;
         Some((Sealer::new(profile, &halves.client), Opener::new(profile, &halves.server)))
     }
 }

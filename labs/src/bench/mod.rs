@@ -5,6 +5,8 @@
 //! and then for counted times. Before and after that it is quiet, so that nothing is on its way when
 //! counts are read: lost is exactly what was sent and did not come.
 
+mod audience;
+mod janus;
 mod outcome;
 mod relaying;
 mod stage;
@@ -21,8 +23,10 @@ use crate::net::Paths;
 use crate::process::{Program, be_preferred, keep_to_cpu};
 use crate::receive::allow_many_files;
 
+pub use audience::Door;
+pub use janus::janus;
 pub use outcome::Outcome;
-pub use stage::Stage;
+pub use stage::{Joining, Stage};
 
 /// The relay's core.
 pub const RELAY_CPU: usize = 0;
@@ -67,6 +71,8 @@ pub enum Ends {
     UdpV6(Hook),
     /// Connections that are emptied: RTSP with RTP on the same connection; bare from the baseline.
     Tcp,
+    /// Viewers by WebRTC, which ask so. Their packets of media are counted by a BPF program; some of them open theirs.
+    WebRtc(Door),
 }
 
 impl Ends {
@@ -74,7 +80,7 @@ impl Ends {
     fn hook(self) -> Option<Hook> {
         match self {
             Self::Udp(hook) | Self::UdpV6(hook) => Some(hook),
-            Self::Tcp => None,
+            Self::Tcp | Self::WebRtc(_) => None,
         }
     }
 }

@@ -32,6 +32,8 @@ pub struct Outcome {
     pub strangers: f64,
     /// Whether others had so much of it that packets were late or lost for it.
     pub disturbed: bool,
+    /// From the source's end until all had come that came, to a tenth of a second.
+    pub behind: Duration,
     /// How long the relay took until it was ready and every sink had got something.
     pub start: Duration,
     /// Bytes of memory that the relay holds, those that the kernel holds for it included.
@@ -74,6 +76,7 @@ impl Outcome {
             merged: 0.0,
             strangers: used.strangers.as_secs_f64() / used.wall.as_secs_f64(),
             disturbed: false,
+            behind: Duration::ZERO,
             start: Duration::ZERO,
             memory: 0,
         })
@@ -85,7 +88,10 @@ impl fmt::Display for Outcome {
         let percent = |share: f64| 100.0 * share;
         let (load, idle) = (percent(self.load), percent(self.idle));
         let (strangers, merged) = (percent(self.strangers), percent(self.merged));
-        write!(f, "{:6.0} ns, {} lost, p99 {:.1} ms", self.ns, self.lost, self.p99_us / 1e3)?;
+        write!(f, "{:6.0} ns, {} lost", self.ns, self.lost)?;
+        if !self.p99_us.is_nan() {
+            write!(f, ", p99 {:.1} ms", self.p99_us / 1e3)?;
+        }
         write!(f, ", core {load:.0} % (idle {idle:.1}, others {strangers:.0}), {merged:.0} % merged")?;
         if self.disturbed { write!(f, ", disturbed by others") } else { Ok(()) }
     }

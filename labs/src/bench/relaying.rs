@@ -30,20 +30,25 @@ impl<'b> Relaying<'b> {
                 return baseline::udp(SOURCE_PORT, setup.sinks, place).map(Self::Program);
             }
             (Contender::Baseline, Ends::UdpV6(_)) => bail!("the plain relay sends by IPv4 alone"),
+            (Contender::Baseline, Ends::WebRtc(_)) => bail!("the plain relay does not encrypt"),
             (Contender::Baseline, Ends::Tcp) => {
                 return baseline::tcp(SOURCE_PORT, setup.sinks, place).map(Self::Program);
             }
         };
         let sdp = folder.join("stream.sdp");
-        std::fs::write(&sdp, rtp::description(SOURCE_PORT))?;
-        let mut text = listen() + LIMITS + tables;
+        let (description, browsers) = match setup.ends {
+            Ends::WebRtc(_) => (rtp::bare_description(SOURCE_PORT), BROWSERS),
+            _ => (rtp::description(SOURCE_PORT), ""),
+        };
+        std::fs::write(&sdp, description)?;
+        let mut text = listen() + browsers + LIMITS + tables;
         text += &format!("[streams.{STREAM}]\nsource = \"rtp://0.0.0.0:{SOURCE_PORT}\"\n");
         text += &format!("sdp = \"{}\"\nmax_receivers = 1_000_000\n{stream}\n", sdp.display());
         for number in 0..setup.sinks {
             let to = match setup.ends {
                 Ends::Udp(_) => SocketAddr::from(sink(number)),
                 Ends::UdpV6(_) => sink_v6(number).into(),
-                Ends::Tcp => break,
+                Ends::Tcp | Ends::WebRtc(_) => break,
             };
             text += &format!("[[sinks]]\nstream=\"{STREAM}\"\nto=\"rtp://{to}\"\n");
         }
@@ -68,6 +73,9 @@ impl<'b> Relaying<'b> {
         }
     }
 }
+
+/// The port of browsers, of `[listen]`.
+const BROWSERS: &str = "webrtc = \"0.0.0.0:8189\"\n";
 
 /// No limit is to be met but those of the machine; one core, one worker.
 const LIMITS: &str = "[limits]\nreceivers = 1_000_000\nconnections = 1_000_000\n\

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use outflow_srtp::Profile;
 use serde_json::Value;
 
+use super::audience::{Audience, SAMPLE};
 use super::relaying::Relaying;
 use super::{Contender, Ends, Outcome, SOURCE_PORT, STREAM, Setup};
 use crate::arrivals::Arrivals;
@@ -34,12 +36,18 @@ const WAITED_MAX: f64 = 0.8;
 /// Threads that connect at the same time: one alone would mostly wait for answers.
 const CONNECTING: usize = 4;
 
+/// Viewers by WebRTC that a stage has room for.
+const VIEWERS_MAX: usize = 16_384;
+/// How long the relay is watched before viewers come.
+const AT_REST: Duration = Duration::from_millis(300);
+
 /// A relay at work with its receivers.
 pub struct Stage<'b> {
     paths: &'b Paths,
     core: &'b CoreTime,
     setup: Setup,
     receiving: Receiving,
+    joining: Option<Joining>,
     source: Pulse,
     start: Duration,
     // Last, and in this order: the relay must have ended when its cage is removed.
@@ -47,10 +55,26 @@ pub struct Stage<'b> {
     cage: Cage,
 }
 
+/// What it took until the viewers by WebRTC had come, before anything was sent to them.
+#[derive(Debug, Clone)]
+pub struct Joining {
+    /// From asking to having keys, of each.
+    pub took: Vec<Duration>,
+    /// Time of the relay's core for all of them: the request, checks, the handshake.
+    pub core: Duration,
+    /// Bytes of memory that the relay held before ...
+    pub memory: u64,
+    /// ... and once they had come.
+    pub memory_then: u64,
+    /// What packets are sealed with.
+    pub profile: Option<Profile>,
+}
+
 /// Receivers at work.
 enum Receiving {
     Drain(Box<Drain>),
     Flood(Flood),
+    Viewers(Box<Drain>, Box<Audience>),
 }
 
 impl<'b> Stage<'b> {
@@ -58,23 +82,24 @@ impl<'b> Stage<'b> {
         let began = Instant::now();
         let folder = tempfile::tempdir()?;
         // The drain must be there before the first packet.
-        let drain = match setup.ends.hook() {
-            Some(hook) => {
-                let payload = Some(setup.pulses.payload);
-                Some(Drain::attach(&paths.players, "eth0", hook, setup.sinks, payload)?)
-            }
-            None => None,
-        };
+        let drain = drain(paths, setup)?;
         let mut relaying = Relaying::start(paths, setup, &cage, folder.path())?;
         core.measure(&[relaying.process().pid()])?;
-        let receiving = match drain {
-            Some(drain) => Receiving::Drain(Box::new(drain)),
-            None => Receiving::Flood(flood(paths, setup, Vec::new())?),
+        let mut joining = None;
+        let receiving = match (drain, setup.ends) {
+            (Some(drain), Ends::WebRtc(door)) => {
+                let mut audience = Audience::new(paths, door)?;
+                let come = joined((paths, core), &cage, &mut audience, setup.sinks);
+                joining = Some(come.with_context(|| relaying.process().account())?);
+                Receiving::Viewers(Box::new(drain), Box::new(audience))
+            }
+            (Some(drain), _) => Receiving::Drain(Box::new(drain)),
+            (None, _) => Receiving::Flood(flood(paths, setup, Vec::new())?),
         };
         let source = Pulse::new(&paths.source, (RELAY_IN, SOURCE_PORT).into(), setup.pulses)?;
         let setup = setup.clone();
         let start = Duration::ZERO;
-        let mut stage = Self { paths, core, setup, receiving, source, start, relaying, cage };
+        let mut stage = Self { paths, core, setup, receiving, joining, source, start, relaying, cage };
         stage.reach_everybody()?;
         if let Some(way) = stage.setup.way {
             stage.check_way(way)?;
@@ -83,16 +108,30 @@ impl<'b> Stage<'b> {
         Ok(stage)
     }
 
-    /// Has as many receivers from now on; only connections can come and go.
+    /// Has as many receivers from now on; only connections can come and go, and viewers by WebRTC come.
     pub fn resize(&mut self, sinks: usize) -> Result<()> {
-        let Receiving::Flood(old) = &mut self.receiving else {
-            bail!("receivers without connections are in the configuration");
-        };
-        let mut connections = old.stop()?;
-        connections.truncate(sinks);
-        self.setup.sinks = sinks;
-        self.receiving = Receiving::Flood(flood(self.paths, &self.setup, connections)?);
+        match &mut self.receiving {
+            Receiving::Drain(_) => bail!("receivers without connections are in the configuration"),
+            Receiving::Flood(old) => {
+                let mut connections = old.stop()?;
+                connections.truncate(sinks);
+                self.setup.sinks = sinks;
+                self.receiving = Receiving::Flood(flood(self.paths, &self.setup, connections)?);
+            }
+            Receiving::Viewers(_, audience) => {
+                ensure!(sinks <= VIEWERS_MAX, "there is no room for {sinks} viewers");
+                // Those that are there need not say so while the others come.
+                audience.refresh()?;
+                audience.grow(self.paths, sinks)?;
+                self.setup.sinks = sinks;
+            }
+        }
         self.reach_everybody()
+    }
+
+    /// What it took until viewers by WebRTC had come.
+    pub fn joining(&self) -> Option<&Joining> {
+        self.joining.as_ref()
     }
 
     /// By which ways the relay reaches its receivers ("user", "tc", "xdp"), and why by no faster one.
@@ -139,12 +178,14 @@ impl<'b> Stage<'b> {
     /// Before, the core is watched without a source: what the relay uses then is not what packets
     /// cost.
     fn measure_once(&mut self, time: Duration) -> Result<Outcome> {
+        self.receiving.refresh()?;
         let idle = self.core.idle(time / 2)?;
         let (before, waited) = (self.receiving.read()?, self.relaying.process().waited()?);
         let reading = self.core.read()?;
         let sent = self.source.run(time);
-        let all = before.total() + sent * before.counts.len() as u64;
+        let (ended, all) = (Instant::now(), before.total() + sent * before.counts.len() as u64);
         let arrived = self.quiet(all)?.since(&before);
+        let behind = ended.elapsed();
         let used = self.core.since(&reading)?;
         self.relaying.healthy()?;
         let waited = self.relaying.process().waited()?.saturating_sub(waited);
@@ -153,10 +194,11 @@ impl<'b> Stage<'b> {
         let disturbed = starved || self.others_are_to_blame(&arrived, sent, &used);
         if !disturbed {
             arrived.sound(sent)?;
+            self.receiving.check(&arrived)?;
         }
         let (start, memory) = (self.start, self.cage.memory()?);
         let outcome = Outcome::new(&arrived, sent, used, idle)?;
-        Ok(Outcome { start, memory, disturbed, ..outcome })
+        Ok(Outcome { behind, start, memory, disturbed, ..outcome })
     }
 
     /// Whether packets were lost, or so late that the next ones caught up with them, while others had
@@ -213,8 +255,46 @@ impl Receiving {
         match self {
             Self::Drain(drain) => drain.read(),
             Self::Flood(flood) => flood.read(),
+            Self::Viewers(drain, audience) => drain.read_of(audience.len()),
         }
     }
+
+    /// Receivers say what they have to say now and then.
+    fn refresh(&mut self) -> Result<()> {
+        if let Self::Viewers(_, audience) = self { audience.refresh() } else { Ok(()) }
+    }
+
+    /// Fails if receivers that look into what came find something else than was sent.
+    fn check(&mut self, arrived: &Arrivals) -> Result<()> {
+        if let Self::Viewers(_, audience) = self { audience.check(arrived) } else { Ok(()) }
+    }
+}
+
+/// What takes packets that come without a connection.
+fn drain(paths: &Paths, setup: &Setup) -> Result<Option<Drain>> {
+    if let Ends::WebRtc(_) = setup.ends {
+        return Drain::attach_media(&paths.players, "eth0", VIEWERS_MAX, SAMPLE).map(Some);
+    }
+    let Some(hook) = setup.ends.hook() else { return Ok(None) };
+    let payload = Some(setup.pulses.payload);
+    Drain::attach(&paths.players, "eth0", hook, setup.sinks, payload).map(Some)
+}
+
+/// Has viewers come, and sees what that costs.
+fn joined(
+    (paths, core): (&Paths, &CoreTime),
+    cage: &Cage,
+    audience: &mut Audience,
+    viewers: usize,
+) -> Result<Joining> {
+    ensure!(viewers <= VIEWERS_MAX, "there is no room for {viewers} viewers");
+    let (idle, memory) = (core.idle(AT_REST)?, cage.memory()?);
+    let reading = core.read()?;
+    audience.grow(paths, viewers)?;
+    let used = core.since(&reading)?;
+    let core = used.busy.saturating_sub(used.wall.mul_f64(idle.load()));
+    let (took, memory_then) = (audience.took.clone(), cage.memory()?);
+    Ok(Joining { took, core, memory, memory_then, profile: audience.profile() })
 }
 
 /// Connects as many receivers as are missing, and begins to empty all of them.

@@ -19,6 +19,8 @@ const OTHER: u8 = 0x41;
 /// How their slice headers begin.
 const IDR_START: [u8; 2] = [0x88, 0x84];
 const OTHER_START: [u8; 2] = [0x9A, 0x22];
+/// Parameter sets of a 640x360 baseline picture.
+const SETS: &str = "Z0LAH9oCgL/lwEQAAAMABAAAAwDIPGDKgA==,aM4PyA==";
 
 /// What the packets are like, and when they are sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,14 +49,18 @@ impl Pulses {
     }
 }
 
-/// The description of the stream as it comes to this port (RFC 8866, RFC 6184 section 8.2). The
-/// parameter sets are those of a 640x360 baseline picture.
+/// The description of the stream as it comes to this port (RFC 8866, RFC 6184 section 8.2).
 pub fn description(port: u16) -> String {
-    let sets = "Z0LAH9oCgL/lwEQAAAMABAAAAwDIPGDKgA==,aM4PyA==";
+    bare_description(port).trim_end().to_owned() + ";sprop-parameter-sets=" + SETS + "\n"
+}
+
+/// The same without parameter sets: a relay that puts them in front of each key frame has none to put there, and
+/// each receiver gets what was sent, and nothing else.
+pub fn bare_description(port: u16) -> String {
     format!(
         "v=0\no=- 0 0 IN IP4 0.0.0.0\ns=-\nc=IN IP4 0.0.0.0\nt=0 0\n\
          m=video {port} RTP/AVP {PAYLOAD_TYPE}\na=rtpmap:{PAYLOAD_TYPE} H264/90000\n\
-         a=fmtp:{PAYLOAD_TYPE} packetization-mode=1;sprop-parameter-sets={sets}\n"
+         a=fmtp:{PAYLOAD_TYPE} packetization-mode=1\n"
     )
 }
 

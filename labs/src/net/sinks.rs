@@ -43,6 +43,11 @@ impl Paths {
         Ok(paths)
     }
 
+    /// Has the players' namespace take the sinks' addresses by IPv4 for its own: sockets can be bound to them.
+    pub fn own_sinks(&self) -> Result<()> {
+        self.players.ip(&["route", "replace", "local", NETWORK, "dev", "lo"]).map(drop)
+    }
+
     /// Has all that comes to the relay handled on this core, as a network card whose interrupt is
     /// there would: on a veth pair, what is sent on one core is else received on the same core.
     pub fn relay_receives_on(&self, cpu: usize) -> Result<()> {

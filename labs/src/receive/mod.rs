@@ -8,6 +8,7 @@ mod open;
 mod poc;
 mod rtsp;
 mod stamped;
+mod webrtc;
 mod wire;
 
 pub use crowd::{Crowd, Period};
@@ -19,3 +20,4 @@ pub(crate) use open::{allow_many_files, pair_of_ports};
 pub use poc::PocCrowd;
 pub(crate) use rtsp::Client;
 pub use stamped::Stamped;
+pub(crate) use webrtc::{Opened, Told, Viewer, description};
