@@ -142,18 +142,6 @@ impl Control {
         Publisher::open(self, wanted.into(), options, (Feed::Queue(feed), queue), None).await
     }
 
-    /// Begins to publish a rendition, of which media has come when it has of any other that a peer publishes.
-    pub(crate) async fn publish_beside(
-        &self,
-        wanted: Wanted<'_>,
-        options: PublishOptions,
-        first: Option<&Publisher>,
-    ) -> Result<Publisher, ControlError> {
-        let (queue, feed) = mpsc::channel(INGEST_QUEUE_PACKETS);
-        let media = first.map(|first| first.media.clone());
-        Publisher::open(self, wanted, options, (Feed::Queue(feed), queue), media).await
-    }
-
     /// Begins to publish a stream through UDP sockets, bound before by [`UdpPorts::bind`]. The
     /// queue of the returned [`Publisher`] only shows when the turn is over.
     ///
@@ -198,6 +186,18 @@ impl Control {
 }
 
 impl Publisher {
+    /// Begins to publish a rendition, of which media has come when it has of any other that a peer publishes.
+    pub(crate) async fn beside(
+        control: &Control,
+        wanted: Wanted<'_>,
+        options: PublishOptions,
+        first: Option<&Publisher>,
+    ) -> Result<Self, ControlError> {
+        let (queue, feed) = mpsc::channel(INGEST_QUEUE_PACKETS);
+        let media = first.map(|first| first.media.clone());
+        Publisher::open(control, wanted, options, (Feed::Queue(feed), queue), media).await
+    }
+
     async fn open(
         control: &Control,
         wanted: Wanted<'_>,

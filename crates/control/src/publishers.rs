@@ -23,10 +23,10 @@ pub struct Publishers(Vec<Publisher>);
 #[derive(Debug)]
 pub struct HeardOfAll(Vec<Heard>);
 
-impl Control {
+impl Publishers {
     /// The streams that a peer publishes with this one, the best first: its renditions, or itself, if it has none.
-    pub fn published_with(&self, stream: &str) -> Vec<String> {
-        let config = self.config();
+    pub fn streams(control: &Control, stream: &str) -> Vec<String> {
+        let config = control.config();
         let renditions = config.streams.get(stream).map_or(&[][..], |config| config.source.renditions());
         if renditions.is_empty() { vec![stream.to_owned()] } else { renditions.to_vec() }
     }
@@ -36,27 +36,25 @@ impl Control {
     ///
     /// # Errors
     /// Unknown stream, one of which a rendition takes no publisher, or has one already.
-    pub async fn publish_all(
-        &self,
+    pub async fn open(
+        control: &Control,
         grant: &Grant,
         formats: Vec<Format>,
         peer: &str,
-    ) -> Result<Publishers, ControlError> {
-        let streams = self.published_with(grant.stream());
+    ) -> Result<Self, ControlError> {
+        let streams = Self::streams(control, grant.stream());
         let mut publishers: Vec<Publisher> = Vec::new();
         // The last first: its sound is that of the stream, and it is the last that a browser leaves out.
         let all: Vec<_> = streams.iter().zip(formats).collect();
         for (stream, format) in all.into_iter().rev() {
             let options = PublishOptions { format, peer: peer.to_owned(), configured: false };
             let wanted = Wanted { stream, grant: Some(grant) };
-            publishers.push(self.publish_beside(wanted, options, publishers.first()).await?);
+            publishers.push(Publisher::beside(control, wanted, options, publishers.first()).await?);
         }
         publishers.reverse();
         Ok(Publishers(publishers))
     }
-}
 
-impl Publishers {
     /// The number of the first turn.
     pub fn id(&self) -> SourceId {
         self.0.first().map_or(0, Publisher::id)

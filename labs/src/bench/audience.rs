@@ -8,8 +8,8 @@ use outflow_dtls::Identity;
 use outflow_dtls::testing::Version;
 use outflow_srtp::Profile;
 
-use super::STREAM;
 use super::janus;
+use super::place::STREAM;
 use crate::arrivals::Arrivals;
 use crate::net::{Paths, RELAY_OUT, sink};
 use crate::receive::{Opened, Told, Viewer, description};

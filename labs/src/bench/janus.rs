@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::SOURCE_PORT;
+use super::place::SOURCE_PORT;
 use crate::net::RELAY_OUT;
 use crate::process::Program;
 use crate::receive::Told;

@@ -8,6 +8,7 @@
 mod audience;
 mod janus;
 mod outcome;
+mod place;
 mod relaying;
 mod stage;
 
@@ -26,16 +27,13 @@ use crate::receive::allow_many_files;
 pub use audience::Door;
 pub use janus::janus;
 pub use outcome::Outcome;
+pub use place::SOURCE_PORT;
 pub use stage::{Joining, Stage};
 
 /// The relay's core.
 pub const RELAY_CPU: usize = 0;
 /// Everything else's core.
 pub const OTHER_CPU: usize = 1;
-/// Name of the stream.
-const STREAM: &str = "live";
-/// Where the source sends to.
-pub const SOURCE_PORT: u16 = 5004;
 
 /// The program that relays.
 #[derive(Debug, Clone, PartialEq, Eq)]

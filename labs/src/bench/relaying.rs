@@ -5,7 +5,8 @@ use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 
-use super::{Contender, Ends, RELAY_CPU, SOURCE_PORT, STREAM, Setup};
+use super::place::{SOURCE_PORT, STREAM};
+use super::{Contender, Ends, RELAY_CPU, Setup};
 use crate::baseline;
 use crate::cage::Cage;
 use crate::media::rtp;

@@ -8,8 +8,9 @@ use outflow_srtp::Profile;
 use serde_json::Value;
 
 use super::audience::{Audience, SAMPLE};
+use super::place::{SOURCE_PORT, STREAM};
 use super::relaying::Relaying;
-use super::{Contender, Ends, Outcome, SOURCE_PORT, STREAM, Setup};
+use super::{Contender, Ends, Outcome, Setup};
 use crate::arrivals::Arrivals;
 use crate::baseline;
 use crate::cage::Cage;

@@ -62,7 +62,7 @@ pub(crate) async fn publish(
     let said = (peer, &headers, query.as_deref());
     let asked = Asked::read(&control, said, (Right::Publish, "publish", &name), &body).await?;
     let Asked { site, grant, offer, fingerprints, .. } = asked;
-    let layers_max = control.published_with(grant.stream()).len();
+    let layers_max = Publishers::streams(&control, grant.stream()).len();
     let sections = take(&offer, layers_max);
     let taken: Vec<Taken<'_>> = sections.iter().filter_map(|(_, taken)| *taken).collect();
     if taken.is_empty() {
@@ -73,7 +73,7 @@ pub(crate) async fn publish(
     let format = Format::Rtp(taken.iter().map(Taken::track).collect());
     let layers = taken.iter().map(Taken::layers).max().unwrap_or(1);
     let peer = format!("WebRTC from {peer}");
-    let publishers = control.publish_all(&grant, vec![format; layers], &peer).await?;
+    let publishers = Publishers::open(&control, &grant, vec![format; layers], &peer).await?;
     let offered = taken.iter().map(Taken::offered_layers).max().unwrap_or(1);
     if offered > layers && layers_max > 1 {
         tracing::warn!(

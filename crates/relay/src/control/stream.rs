@@ -6,6 +6,7 @@ use outflow_media::Time;
 
 use super::options::StreamOptions;
 use super::output::{Output, ReportTo};
+use super::renditions::{awaited_key_frames, origin_of};
 use super::state::State;
 use crate::feedback::Feedback;
 use crate::limits::SENDER_REPORT_EVERY;
@@ -135,7 +136,7 @@ impl Stream {
 
     /// A receiver cannot go on without a key frame of a track.
     pub fn handle_key_frame_request(&mut self, key: SinkKey, track: u8) {
-        let (rendition, track) = self.state.out.origin_of(key, track);
+        let (rendition, track) = origin_of(&self.state.out, key, track);
         self.state.feedback.want_key_frame(rendition, track);
     }
 
@@ -199,7 +200,9 @@ impl Stream {
             }
         }
         let State { out, source, feedback, reports_due, .. } = &mut self.state;
-        out.awaited_key_frames().for_each(|(rendition, track)| feedback.want_key_frame(rendition, track));
+        for (rendition, track) in awaited_key_frames(out) {
+            feedback.want_key_frame(rendition, track);
+        }
         if let Some(feedback) = feedback.poll(now) {
             return Output::Feedback(feedback);
         }

@@ -21,3 +21,4 @@ mod wanted;
 pub(in crate::control) use rendition::Renditions;
 pub(in crate::control) use simulcast::Simulcast;
 pub(in crate::control) use switch::Pushed;
+pub(in crate::control) use wanted::{awaited_key_frames, origin_of};
