@@ -164,7 +164,7 @@ static __always_inline int sink_of(const struct ethhdr *eth, const void *end, __
     return sink;
 }
 
-// Whether a datagram of WebRTC behind so many bytes is media.
+// Whether a datagram of WebRTC behind headers of this length is media.
 static __always_inline int is_media(struct __sk_buff *skb, __u32 headers)
 {
     __u8 start[2];

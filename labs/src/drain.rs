@@ -36,13 +36,13 @@ pub enum Hook {
 /// What a drain takes.
 struct Takes {
     sinks: usize,
-    /// Delays are those of the first so many.
+    /// Sinks, the first ones, whose delays are looked at.
     timed: usize,
     /// Bytes of each datagram; 0 if they differ.
     payload: u16,
     /// Media of WebRTC alone.
     media: bool,
-    /// Media to so many gets through.
+    /// Sinks, the first ones, to which media gets through.
     open: usize,
 }
 

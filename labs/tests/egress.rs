@@ -52,7 +52,8 @@ fn rtsp_and_http() -> Result<()> {
     relay.healthy()
 }
 
-/// Players that wait for packets at these ports, and as so many members of these groups; then the stream begins.
+/// Players wait for packets at these ports, and are members of these groups, each with their number; then the stream
+/// begins.
 fn pushed_to(
     paths: &Paths,
     sinks: &[String],

@@ -35,7 +35,7 @@ const RATE_BPS: f64 = 2.5e6;
 const PAYLOAD: u16 = 1157;
 /// Thirty frames a second then.
 const PACKETS: u16 = 9;
-/// Frames of one packet: so many a second that a core can do them one by one.
+/// Frames of one packet, a second: a core can do them one by one.
 const SINGLE_PER_SECOND: f64 = 100.0;
 const VIEWERS: usize = 1000;
 /// What pion and Janus surely do.

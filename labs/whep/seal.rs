@@ -29,7 +29,7 @@ pub(crate) fn measure() -> Seal {
 
 fn round(profile: Profile) -> f64 {
     let material = vec![7; Halves::bytes(profile)];
-    let halves = Halves::new(profile, &material).expect("so many bytes are wanted");
+    let halves = Halves::new(profile, &material).expect("that length is wanted");
     let sealer = Sealer::new(profile, &halves.server);
     let mut packet = vec![0x80; PACKET + profile.overhead()];
     packet[1] = 96;

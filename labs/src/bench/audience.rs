@@ -82,7 +82,7 @@ impl Audience {
         self.viewers.len()
     }
 
-    /// Has so many come, in all.
+    /// Has viewers come until there are this many.
     pub(super) fn grow(&mut self, paths: &Paths, viewers: usize) -> Result<()> {
         let (door, identity, first) = (self.door, &self.identity, self.viewers.len());
         let one = move |agent: &ureq::Agent, number: usize| -> Result<(Viewer, Duration)> {

@@ -5,7 +5,7 @@ use outflow_rtp::fmtp;
 use outflow_rtp::sdp::{Accepted, AcceptedPayload, Direction, Offer, OfferedMedia, OfferedPayload};
 
 use crate::ingest::{Layer, Receiving};
-use crate::offered::{NACK, Section, TRANSPORT, feedback, is_usable, offers, transport};
+use crate::offered::{NACK, Section, TRANSPORT, extension, feedback, is_usable, offers, transport};
 
 /// A section of an offer that becomes a track.
 #[derive(Debug, Clone, Copy)]
@@ -29,17 +29,12 @@ pub(crate) fn take(offer: &Offer, layers_max: usize) -> Vec<(&OfferedMedia, Opti
         let sends = matches!(media.direction, Direction::Send | Direction::SendReceive);
         (sends && is_usable(media)).then(|| media.payloads.iter().position(is_known)).flatten()
     };
-    let layers = |media: &OfferedMedia| if id(media, LAYER).is_some() { media.rids.len() } else { 0 };
+    let layers = |media: &OfferedMedia| if extension(media, LAYER).is_some() { media.rids.len() } else { 0 };
     let taken = |media| {
         let layers = layers(media).min(layers_max.max(1));
         section(media).map(|at| Taken { media, payload: &media.payloads[at], layers })
     };
     offer.media.iter().map(|media| (media, taken(media))).collect()
-}
-
-/// What a header extension has in the packets of a section.
-fn id(media: &OfferedMedia, uri: &str) -> Option<u8> {
-    media.extensions.iter().find(|one| one.kind.uri() == uri).map(|one| one.id)
 }
 
 fn is_known(payload: &OfferedPayload) -> bool {
@@ -79,8 +74,8 @@ impl Taken<'_> {
         let receiving =
             Receiving { track, layer: None, payload_type: number, repair, repeats, transport, clock_rate };
         let layers = (0..).zip(self.rids()).filter_map(|(number, rid)| {
-            let (extension, repaired) = (id(self.media, LAYER)?, id(self.media, REPAIRED_LAYER));
-            Some(Layer { number, rid: rid.to_owned(), extension, repaired })
+            let (named, repaired) = (extension(self.media, LAYER)?, extension(self.media, REPAIRED_LAYER));
+            Some(Layer { number, rid: rid.to_owned(), extension: named, repaired })
         });
         let layers: Vec<_> =
             layers.map(|layer| Receiving { layer: Some(layer), ..receiving.clone() }).collect();

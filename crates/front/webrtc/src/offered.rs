@@ -133,10 +133,14 @@ pub(crate) fn offers(payload: &OfferedPayload, word: &str) -> bool {
     payload.feedback.iter().any(|offered| offered == word)
 }
 
+/// The number of a header extension in a section, if it is offered.
+pub(crate) fn extension(media: &OfferedMedia, uri: &str) -> Option<u8> {
+    media.extensions.iter().find(|one| one.kind.uri() == uri).map(|one| one.id)
+}
+
 /// The header extension in which packets have a number of the whole transport, if what becomes of them is told.
 pub(crate) fn transport(media: &OfferedMedia, payload: &OfferedPayload) -> Option<u8> {
-    let offered = media.extensions.iter().find(|one| one.kind.uri() == TRANSPORT_NUMBER).map(|one| one.id);
-    offered.filter(|_| offers(payload, TRANSPORT))
+    extension(media, TRANSPORT_NUMBER).filter(|_| offers(payload, TRANSPORT))
 }
 
 /// Whether a section can go by the path that all have in common.

@@ -39,7 +39,7 @@ enum Order {
 }
 
 impl Layers {
-    /// So many layers.
+    /// This number of layers.
     pub(super) fn new(count: u8) -> Self {
         let first = vec![(0, false); usize::from(count)];
         Layers { count, order: None, held: VecDeque::new(), until: None, first }
@@ -76,15 +76,10 @@ impl Layers {
         }
     }
 
-    /// The number of the offer of one that has this number with the best first; none before that is known.
-    pub(super) fn offered(&self, number: u8) -> Option<u8> {
+    /// The number with the best first of one that has this number in the offer, and the other way round: turned twice, it
+    /// is the same. None before the order is known.
+    pub(super) fn turned(&self, number: u8) -> Option<u8> {
         self.order.map(|order| self.turn(order, number))
-    }
-
-    /// The number with the best first of one that has this number in the offer; none before that is known.
-    pub(super) fn number(&self, offered: u8) -> Option<u8> {
-        // Turned twice, it is the same.
-        self.offered(offered)
     }
 
     fn settle(&mut self, tell: impl FnMut(Came)) {
@@ -158,11 +153,11 @@ mod tests {
     #[test]
     fn numbers_are_turned_both_ways() {
         let (mut layers, start) = (Layers::new(3), Time::ZERO);
-        assert_eq!((layers.offered(0), layers.number(0)), (None, None));
+        assert_eq!(layers.turned(0), None);
         layers.take(start, came(0, 10), true, drop);
         layers.take(start, came(1, 20), true, drop);
         layers.take(start, came(2, 30), true, drop);
-        assert_eq!((layers.offered(0), layers.number(0), layers.number(2)), (Some(2), Some(2), Some(0)));
+        assert_eq!((layers.turned(0), layers.turned(2)), (Some(2), Some(0)));
         assert_eq!(layers.due(), None);
     }
 }

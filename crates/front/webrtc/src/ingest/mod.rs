@@ -126,7 +126,7 @@ impl Ingest {
 
     /// Receivers cannot go on without a key frame of a track, in this quality if it comes in several.
     pub(crate) fn want_key_frame(&mut self, quality: u8, track: u8) {
-        let layer = self.layers.offered(quality);
+        let layer = self.layers.turned(quality);
         let is_meant =
             |one: &&Arriving| one.track() == track && (one.layer().is_none() || one.layer() == layer);
         if let Some(source) = self.tracks.iter().find(is_meant).and_then(Arriving::source) {
@@ -206,7 +206,7 @@ impl Ingest {
                 && let Some(at) = tracks.iter_mut().position(|track| track.hear(now, &report))
             {
                 let (layer, track) = (tracks[at].layer(), tracks[at].track());
-                let quality = layer.and_then(|layer| layers.number(layer));
+                let quality = layer.and_then(|layer| layers.turned(layer));
                 // Of which quality it is may not be known yet. It is said again.
                 if layer.is_some() == quality.is_some() {
                     outputs.push_back(Output::Rtcp(quality, track, Bytes::copy_from_slice(packet)));

@@ -85,31 +85,12 @@ impl Viewer {
         sending: &[(u8, Sending, Option<Bytes>)],
         (random, coming, token): (u32, ComingPlace, SessionToken),
     ) -> Self {
-        let of = |track: usize| sending.iter().find(|(number, ..)| usize::from(*number) == track);
-        let count = sending.iter().map(|(number, ..)| usize::from(*number) + 1).max().unwrap_or(0);
-        let track =
-            |(_, sending, sets): &(u8, Sending, Option<Bytes>)| Track::new(*sending, sets.clone(), random);
-        let tracks = (0..count).map(|number| of(number).map(track));
-        let numbered = sending.iter().any(|(_, sending, _)| sending.elements.transport.is_some());
-        let mut viewer = Viewer {
-            id,
-            session,
-            news,
-            tracks: tracks.collect(),
-            unsent: VecDeque::new(),
-            replies: VecDeque::new(),
-            events: VecDeque::new(),
-            pace: Pace::new(),
-            way: numbered.then(|| Way::new(random as u16)),
-            thinning: Thinning::default(),
-            waits: false,
-            session_due: None,
-            reports: TokenBucket::new(RTCP_BURST),
-            coming: Some(coming),
-            token,
+        let track = |(number, sending, sets): &(u8, Sending, Option<Bytes>)| {
+            (*number, Track::new(*sending, sets.clone(), random))
         };
-        viewer.drain();
-        viewer
+        let numbered = sending.iter().any(|(_, sending, _)| sending.elements.transport.is_some());
+        let way = numbered.then(|| Way::new(random as u16));
+        Self::begin((id, session, news, token), sending.iter().map(track), way, Some(coming))
     }
 
     /// One of another process, which has come.
@@ -119,29 +100,42 @@ impl Viewer {
         news: mpsc::Sender<News>,
         (tracks, way, token): (Vec<SavedTrack>, Option<(u16, u64)>, SessionToken),
     ) -> Self {
+        let tracks = tracks.into_iter().map(|track| (track.number, Track::resume(track)));
+        Self::begin((id, session, news, token), tracks, way.map(Way::resume), None)
+    }
+
+    /// One that has come, unless it has a place among those that have not.
+    fn begin(
+        (id, session, news, token): (ReceiverId, Session, mpsc::Sender<News>, SessionToken),
+        numbered: impl Iterator<Item = (u8, Track)>,
+        way: Option<Way>,
+        coming: Option<ComingPlace>,
+    ) -> Self {
+        let mut tracks: Vec<Option<Track>> = Vec::new();
+        for (number, track) in numbered {
+            let number = usize::from(number);
+            tracks.resize_with(tracks.len().max(number + 1), || None);
+            tracks[number].get_or_insert(track);
+        }
+        let has_come = coming.is_none();
         let mut viewer = Viewer {
             id,
             session,
             news,
-            tracks: Vec::new(),
+            tracks,
             unsent: VecDeque::new(),
             replies: VecDeque::new(),
             events: VecDeque::new(),
-            pace: Pace::resume(),
-            way: way.map(Way::resume),
+            pace: if has_come { Pace::resume() } else { Pace::new() },
+            way,
             thinning: Thinning::default(),
             // What has come meanwhile is to be offered.
-            waits: true,
+            waits: has_come,
             session_due: None,
             reports: TokenBucket::new(RTCP_BURST),
-            coming: None,
+            coming,
             token,
         };
-        for track in tracks {
-            let number = usize::from(track.number);
-            viewer.tracks.resize_with(viewer.tracks.len().max(number + 1), || None);
-            viewer.tracks[number] = Some(Track::resume(track));
-        }
         viewer.drain();
         viewer
     }

@@ -165,7 +165,7 @@ impl Pace {
     }
 }
 
-/// How long so many bytes take at a rate.
+/// How long bytes take at a rate.
 fn takes(bytes: u64, bps: u64) -> Duration {
     Duration::from_nanos(bytes.saturating_mul(8_000_000_000) / bps.max(1))
 }

@@ -114,7 +114,7 @@ mod tests {
             scene
         }
 
-        /// A picture is offered which came so many ms ago.
+        /// A picture is offered that came this many ms ago.
         fn offers(&mut self, ms: u64, (class, layer): (Class, u8)) -> Result<(), DropReason> {
             self.timestamp += 3_600;
             let (rank, age) = (Importance::of(class, layer).rank(), Duration::from_millis(ms));

@@ -71,7 +71,7 @@ impl Lowest {
 mod tests {
     use super::*;
 
-    /// Packets each 10 ms, by a clock that is an hour ahead, which wait so many ms.
+    /// Packets each 10 ms, by a clock that is an hour ahead, which wait this many ms each.
     fn stands(waits: impl Iterator<Item = u64>) -> Duration {
         let (mut waiting, mut now) = (Waiting::new(), Time::from_millis(5_000));
         for ms in waits {
