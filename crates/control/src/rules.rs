@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use outflow_config::{Action, Condition, Config, ContextChoice, Measure, Rule, StreamConfig};
-use outflow_engine::PLUGIN_CONTEXT;
+use outflow_context::PLUGIN_CONTEXT;
 use outflow_engine::message::{ElementState, RelayState, StreamState};
 use outflow_graph::Plan;
 use outflow_graph::limits::LONG_TURN;

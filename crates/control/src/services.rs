@@ -77,7 +77,7 @@ async fn make(control: &Control, stream: &str, plan: Plan) -> Result<Option<Box<
     let (done, made) = oneshot::channel();
     let mut driver = Driver(control.clone());
     let work = move || {
-        outflow_engine::system::stand_back();
+        outflow_context::stand_back();
         keep_privileges("services", Part::Reader);
         let _ = done.send(Graph::new(&plan, &mut driver));
     };

@@ -1,7 +1,10 @@
 //! The workers, as control speaks to them: what they are told and asked, and what connects them.
 
 use outflow_engine::message::{Command, ControlError, Reply, StreamId};
-use outflow_engine::{Contexts, Line, ReplicaEnd, WorkerHandle};
+use std::sync::Arc;
+
+use outflow_context::{Contexts, Line};
+use outflow_engine::{ReplicaEnd, WorkerHandle};
 use outflow_vital::Vital;
 use tokio::sync::oneshot;
 
@@ -63,7 +66,8 @@ impl Workers {
 
     /// A line from a stream's worker through these contexts, and back.
     pub(crate) fn line(&self, owner: &Owner, contexts: &[(String, usize)]) -> Result<Line, ControlError> {
-        self.contexts.line(contexts, self.get(owner.worker).caller(owner.stream))
+        let caller = Arc::new(self.get(owner.worker).caller(owner.stream));
+        Ok(self.contexts.line(contexts, caller)?)
     }
 
     /// Lets streams hand their packets to another one, whose worker is told of the queues first. `knows`: that stream has

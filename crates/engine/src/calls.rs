@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
+use outflow_context::Owner;
+
 use crate::bell::Bell;
 use crate::message::StreamId;
 
@@ -57,6 +59,12 @@ impl Caller {
             let _ = self.callers.made.send(Arc::clone(&self.call));
         }
         self.callers.bell.ring();
+    }
+}
+
+impl Owner for Caller {
+    fn ring(&self) {
+        Caller::ring(self);
     }
 }
 

@@ -2,13 +2,8 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+pub(crate) use outflow_context::probe;
 use outflow_media::Time;
-
-/// Nanoseconds of the monotonic clock, to time work with.
-pub(crate) fn probe() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
-}
 
 /// Monotonic time since the relay started, as the core wants it.
 #[derive(Debug, Clone, Copy)]

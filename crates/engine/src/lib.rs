@@ -1,5 +1,5 @@
 //! The core on real sockets: threads that own streams ([`WorkerHandle`]), what is received and sent
-//! there, and the threads that services run in. It knows streams, sinks and packets, and
+//! there. It knows streams, sinks and packets, and
 //! none of the protocols by which peers ask for them.
 //!
 //! What control and the workers say to each other are the values of [`message`].
@@ -13,7 +13,6 @@
 mod bell;
 mod calls;
 mod clock;
-mod context;
 pub mod limits;
 pub mod message;
 mod processors;
@@ -25,7 +24,6 @@ mod worker;
 
 pub use calls::Caller;
 pub use clock::Clock;
-pub use context::{Contexts, Line, PLUGIN_CONTEXT};
 pub use processors::Processors;
 pub use receive::{PortPair, bind_pair, bind_source};
 pub use send::{PacketHead, Packets, Worth, open_push};

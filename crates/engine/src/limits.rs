@@ -235,27 +235,5 @@ pub const NEAR_PORTS_MAX: usize = 64;
 const _: () = assert!(RECEIVE_BATCH * SLOT_BYTES <= BLOCK_BYTES, "a batch must fit a block");
 const _: () = assert!(GSO_BYTES_MAX < DATAGRAM_BYTES_MAX, "a segmented send is one datagram to the stack");
 
-/// Execution contexts of the relay. With more, services that name them are refused.
-pub const CONTEXTS_MAX: usize = 64;
-
-/// How far threads stand back behind others that plug-ins keep busy: the contexts that they have without
-/// asking, and the making of services. Threads that carry packets go first.
-pub const BACKGROUND_NICE: i32 = 10;
-
 /// The turn on a processor that a worker asks for: the shortest that Linux gives.
 pub const WORKER_TURN: Duration = Duration::from_micros(100);
-
-/// Streams whose plug-ins have a context of their own without asking for it. Those of further ones share
-/// one.
-pub const PLUGIN_CONTEXTS_MAX: usize = 32;
-
-/// Packets in the queue to a context. Beyond, they are dropped and counted (`context-full`).
-pub const CONTEXT_PACKETS: usize = 4096;
-
-/// Places of such a queue that are kept for what is no packet.
-pub const CONTEXT_RESERVE: usize = 64;
-
-/// How long a context without work sleeps until it looks whether it is still needed.
-pub const CONTEXT_IDLE: Duration = Duration::from_secs(1);
-
-const _: () = assert!(CONTEXT_RESERVE < CONTEXT_PACKETS, "there is room for packets");

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 pub use outflow_privilege::{Part, give_up_privileges, keep_privileges};
 
-use crate::limits::{BACKGROUND_NICE, WORKER_TURN};
+use crate::limits::WORKER_TURN;
 
 /// The source address that the system chooses for packets that go there. Nothing is sent.
 pub fn source_address(to: SocketAddr) -> io::Result<IpAddr> {
@@ -66,12 +66,6 @@ pub fn take_short_turns() {
     let this = 0;
     // SAFETY: the attributes outlive the call, which only reads them.
     unsafe { libc::syscall(libc::SYS_sched_setattr, this, &raw const attributes, 0) };
-}
-
-/// Lets this thread stand back behind those that carry packets. Where that is refused, it takes its turns
-/// like others.
-pub fn stand_back() {
-    let _ = rustix::process::nice(BACKGROUND_NICE);
 }
 
 /// A number that cannot be guessed from outside, for an SSRC (RFC 3550, section 8.1).

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use outflow_config::LinkConfig;
+use outflow_context::Line;
 use outflow_graph::elements::view::NoView;
 use outflow_graph::{Graph, View};
 use outflow_media::Format;
@@ -19,7 +20,6 @@ use super::{
     CloseReason, ControlError, Delivery, Peer, PeerPath, Receiver, ReceiverId, RtcpCounts, SessionState,
     SourceId, SourceSpec, StreamId, UpgradeCommand, WaitingRtcp, WriteSide,
 };
-use crate::context::Line;
 use crate::worker::{OwnerEnd, ReplicaEnd};
 
 /// A request to the worker that owns the stream.

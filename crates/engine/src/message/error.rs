@@ -1,5 +1,6 @@
 //! What can go wrong when the relay is asked for something, and what to do about it.
 
+use outflow_context::LineError;
 use outflow_door::Refused;
 
 /// A request that was not granted. Its text names the cause and what to do.
@@ -95,6 +96,17 @@ impl ControlError {
     /// The error for something that the system refused.
     pub fn system(doing: impl Into<String>, error: &std::io::Error) -> Self {
         ControlError::System { doing: doing.into(), error: error.to_string() }
+    }
+}
+
+impl From<LineError> for ControlError {
+    fn from(error: LineError) -> Self {
+        match &error {
+            LineError::TooMany => ControlError::NoRoom(error.to_string()),
+            LineError::System { context, error } => {
+                ControlError::system(format!("starting the context '{context}'"), error)
+            }
+        }
     }
 }
 

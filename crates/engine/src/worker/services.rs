@@ -1,12 +1,12 @@
 //! The services of a stream, of which stages may run in other contexts.
 
+use outflow_context::{Arrived, Line};
 use outflow_graph::NodeReport;
 use outflow_media::Time;
 use outflow_relay::Stream;
 use outflow_relay::control::Stages;
 
 use crate::clock::Clock;
-use crate::context::{Arrived, Line};
 use crate::message::{ControlError, Reply, Services, Swapped};
 
 /// Where the stages of a stream's services are, and what comes next.

@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use outflow_context::Contexts;
 use outflow_graph::{CoreOnly, ElementPlan, Graph, Input, Plan};
 use outflow_media::{Codec, Format, Track};
 use outflow_relay::control::Stages;
@@ -16,7 +17,6 @@ use tokio::sync::oneshot;
 use super::*;
 use crate::bell::Bell;
 use crate::calls::{Callers, calls};
-use crate::context::Contexts;
 use crate::worker::stream::LiveStream;
 
 /// A worker's stream, and what it sent.
@@ -98,8 +98,8 @@ impl Owner {
         let mut graph = Graph::new(plan, &mut CoreOnly).expect("it fits");
         graph.bind(&video());
         let names: Vec<_> = graph.contexts().map(|(name, lanes)| (name.to_owned(), lanes)).collect();
-        let line =
-            (!names.is_empty()).then(|| self.contexts.line(&names, self.callers.to(1)).expect("threads"));
+        let line = (!names.is_empty())
+            .then(|| self.contexts.line(&names, Arc::new(self.callers.to(1))).expect("threads"));
         let (reply, answer) = oneshot::channel();
         let services = Services { graph: Some(Box::new(graph)), line, note: None };
         self.stream.put_services(services, reply, &self.clock);

@@ -1,22 +1,27 @@
 //! What wakes the reader of a queue: a context's thread, or the worker at the line's owner.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::calls::Caller;
+/// A line's owner, as threads of contexts know it.
+pub trait Owner: Send + Sync + fmt::Debug {
+    /// Something has come back. Called again before the owner has looked, it costs nothing.
+    fn ring(&self);
+}
 
 /// What wakes the reader of the next queue.
 #[derive(Debug, Clone)]
 pub(super) enum Ringer {
     Context(Arc<Parked>),
-    Owner(Caller),
+    Owner(Arc<dyn Owner>),
 }
 
 impl Ringer {
     pub(super) fn ring(&self) {
         match self {
             Ringer::Context(parked) => parked.wake(),
-            Ringer::Owner(caller) => caller.ring(),
+            Ringer::Owner(owner) => owner.ring(),
         }
     }
 }

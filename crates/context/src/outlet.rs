@@ -8,9 +8,9 @@ use outflow_graph::{Item, Target};
 use outflow_media::{Tag, Time};
 use rtrb::Producer;
 
-use super::passed::{ForAll, Passed};
-use super::ringer::Ringer;
 use crate::limits::CONTEXT_RESERVE;
+use crate::passed::{ForAll, Passed};
+use crate::ringer::Ringer;
 
 /// The writing ends of the queues from one lane to all lanes of what comes next.
 ///

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use outflow_vital::Vital;
 
-use super::hop::Hop;
-use super::ringer::{Parked, Ringer};
-use crate::limits::{CONTEXT_IDLE, SNAPSHOT_EVERY};
-use crate::message::ControlError;
+use crate::LineError;
+use crate::hop::Hop;
+use crate::limits::{BACKGROUND_NICE, CONTEXT_IDLE, CONTEXT_SHOWN};
+use crate::ringer::{Parked, Ringer};
 
 /// A context as control holds it. Its thread ends when this is dropped.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Thread {
     ///
     /// # Errors
     /// The system refuses.
-    pub(super) fn start(name: &str, stands_back: bool, vital: Vital) -> Result<Self, ControlError> {
+    pub(super) fn start(name: &str, stands_back: bool, vital: Vital) -> Result<Self, LineError> {
         let parked = Arc::new(Parked::default());
         // bounded: control adds a hop where services are made, which is done for one stream after the other.
         let (hops, new) = mpsc::channel();
@@ -32,16 +32,16 @@ impl Thread {
         std::thread::Builder::new()
             .name(thread.clone())
             .spawn(move || {
-                crate::system::give_up_privileges(&thread);
+                outflow_privilege::give_up_privileges(&thread);
                 if stands_back {
-                    crate::system::stand_back();
+                    stand_back();
                 }
                 vital.keep(&thread, || {
                     run(&shared, &new);
                     Ok::<_, Infallible>(())
                 });
             })
-            .map_err(|e| ControlError::system(format!("starting the context '{name}'"), &e))?;
+            .map_err(|error| LineError::System { context: name.to_owned(), error })?;
         Ok(Thread { parked, hops })
     }
 
@@ -55,6 +55,18 @@ impl Thread {
         let _ = self.hops.send(hop);
         self.parked.wake();
     }
+}
+
+/// Nanoseconds of the monotonic clock, to time work with.
+pub fn probe() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
+}
+
+/// Lets this thread stand back behind those that carry packets. Where that is refused, it takes its turns
+/// like others.
+pub fn stand_back() {
+    let _ = rustix::process::nice(BACKGROUND_NICE);
 }
 
 fn run(parked: &Parked, new: &mpsc::Receiver<Hop>) {
@@ -76,7 +88,7 @@ fn run(parked: &Parked, new: &mpsc::Receiver<Hop>) {
             any |= hop.work();
         }
         hops.retain(|hop| !hop.is_over());
-        if shown.elapsed() >= SNAPSHOT_EVERY / 2 {
+        if shown.elapsed() >= CONTEXT_SHOWN {
             shown = Instant::now();
             hops.iter().for_each(Hop::show);
         }
@@ -88,5 +100,5 @@ fn run(parked: &Parked, new: &mpsc::Receiver<Hop>) {
 
 /// How long to sleep: what is shown may be read, and what waits for a full queue is tried again.
 fn idle(hops: &[Hop]) -> Duration {
-    if hops.is_empty() { CONTEXT_IDLE } else { SNAPSHOT_EVERY / 2 }
+    if hops.is_empty() { CONTEXT_IDLE } else { CONTEXT_SHOWN }
 }

@@ -2,7 +2,7 @@
 
 use rtrb::Consumer;
 
-use super::passed::Passed;
+use crate::passed::Passed;
 
 /// The reading ends of the queues from all lanes of what came before to one lane, which are read in the
 /// order of their turns.

@@ -8,12 +8,12 @@ use outflow_media::Time;
 use outflow_relay::control::Far;
 use rtrb::RingBuffer;
 
-use super::hop::{Hop, Shown};
-use super::inlet::Inlet;
-use super::outlet::{Outbound, Outlet};
-use super::passed::{Carried, ForAll, Passed};
-use super::ringer::Ringer;
+use crate::hop::{Hop, Shown};
+use crate::inlet::Inlet;
 use crate::limits::CONTEXT_PACKETS;
+use crate::outlet::{Outbound, Outlet};
+use crate::passed::{Carried, ForAll, Passed};
+use crate::ringer::Ringer;
 
 /// The owner's ends of a line.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Line {
 
 /// What came back to a line's owner.
 #[derive(Debug)]
-pub(crate) enum Arrived {
+pub enum Arrived {
     /// A packet for a branch, by the number of its exit.
     Packet(u16, Item),
     /// What the source tells such branches.
@@ -92,7 +92,7 @@ impl Line {
     }
 
     /// Sends something along.
-    pub(crate) fn give(&mut self, now: Time, far: Far) {
+    pub fn give(&mut self, now: Time, far: Far) {
         match far {
             Far::Packet(to, item) => self.outlet.packet(now, to, item),
             Far::End(now) => self.outlet.end(now),
@@ -103,26 +103,26 @@ impl Line {
     }
 
     /// Sends stages to their contexts.
-    pub(crate) fn launch(&mut self, stages: Vec<Stage>) {
+    pub fn launch(&mut self, stages: Vec<Stage>) {
         let lanes = |stage: Stage| stage.split().into_iter().map(Some).collect();
         self.outlet.all(ForAll::Stages(Carried::new(stages.into_iter().map(lanes).collect())));
         self.wake();
     }
 
     /// Asks all stages back; they come behind all packets that were given before.
-    pub(crate) fn recall(&mut self) {
+    pub fn recall(&mut self) {
         let places = |lanes: &Vec<_>| lanes.iter().map(|_| None).collect();
         self.outlet.all(ForAll::Recall(Carried::new(self.shown.iter().map(places).collect())));
         self.wake();
     }
 
     /// The reader may begin.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         self.outlet.ring();
     }
 
     /// The next that came back.
-    pub(crate) fn take(&mut self) -> Option<Arrived> {
+    pub fn take(&mut self) -> Option<Arrived> {
         self.outlet.flush();
         while let Some(passed) = self.inlet.take() {
             match passed {
@@ -138,7 +138,7 @@ impl Line {
 
     /// What the elements of its contexts show of themselves; with the first of each, how many packets
     /// found the queues to it full, and how many are in them.
-    pub(crate) fn reports(&self) -> Vec<(NodeReport, u64, u64)> {
+    pub fn reports(&self) -> Vec<(NodeReport, u64, u64)> {
         let mut all: Vec<(NodeReport, u64, u64)> = Vec::new();
         for lanes in &self.shown {
             let first = all.len();

@@ -5,8 +5,11 @@
 //! full queue drops packets, and counts them. Stages themselves travel the line: they are sent out to
 //! their contexts, and recalled, in their place between the packets.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a driver owns threads")]
+
 mod hop;
 mod inlet;
+pub mod limits;
 mod line;
 mod outlet;
 mod passed;
@@ -16,22 +19,37 @@ mod tests;
 mod thread;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use outflow_vital::Vital;
 
-pub(crate) use line::Arrived;
-pub use line::Line;
+use limits::{CONTEXTS_MAX, PLUGIN_CONTEXTS_MAX};
+pub use line::{Arrived, Line};
+pub use ringer::Owner;
 use ringer::Ringer;
 use thread::Thread;
-
-use crate::calls::Caller;
-use crate::limits::{CONTEXTS_MAX, PLUGIN_CONTEXTS_MAX};
-use crate::message::ControlError;
+pub use thread::{probe, stand_back};
 
 /// What the names of contexts begin with that streams' plug-ins get without asking, before the name of
 /// the stream.
 pub const PLUGIN_CONTEXT: &str = "plug-ins of ";
+
+/// Why there is no line.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// There would be too many contexts.
+    #[error("the execution contexts are at their limit of {CONTEXTS_MAX}: name a context in fewer elements")]
+    TooMany,
+    /// The system refuses a thread.
+    #[error("starting the context '{context}': {error}")]
+    System {
+        /// Of this context.
+        context: String,
+        /// What it says.
+        error: io::Error,
+    },
+}
 
 /// All contexts of the relay, by name.
 #[derive(Debug, Default)]
@@ -47,11 +65,11 @@ impl Contexts {
     }
 
     /// A line through these contexts, each with this many lanes; they are made if there are none of those
-    /// names yet. The worker at its owner is called by `owner` when something comes back.
+    /// names yet. `owner` is called when something comes back.
     ///
     /// # Errors
     /// There would be too many contexts, or the system refuses a thread.
-    pub fn line(&self, contexts: &[(String, usize)], owner: Caller) -> Result<Line, ControlError> {
+    pub fn line(&self, contexts: &[(String, usize)], owner: Arc<dyn Owner>) -> Result<Line, LineError> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let lanes = |(name, lanes): &(String, usize)| {
             let name = shared(&threads, name);
@@ -63,8 +81,7 @@ impl Contexts {
                 continue;
             }
             if threads.len() >= CONTEXTS_MAX {
-                let (what, key) = ("the execution contexts", "context, in fewer elements");
-                return Err(ControlError::Limit { what, limit: CONTEXTS_MAX, key });
+                return Err(LineError::TooMany);
             }
             let stands_back = name.starts_with(PLUGIN_CONTEXT.trim_end());
             threads.insert(name.clone(), Thread::start(name, stands_back, self.vital.clone())?);

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use outflow_graph::{NodeReport, Stage};
 use outflow_media::Time;
 
-use super::inlet::Inlet;
-use super::outlet::Outlet;
-use super::passed::{ForAll, Passed};
+use crate::inlet::Inlet;
 use crate::limits::CONTEXT_PACKETS;
+use crate::outlet::Outlet;
+use crate::passed::{ForAll, Passed};
 
 /// What can be seen of it from elsewhere.
 #[derive(Debug, Default)]
@@ -110,7 +110,7 @@ impl Hop {
     fn run(&mut self, now: Time) {
         self.now = now;
         let Hop { stage: Some(stage), outlet, .. } = self else { return };
-        stage.run(now, Some(crate::clock::probe), &mut |to, item| outlet.packet(now, to, item));
+        stage.run(now, Some(crate::probe), &mut |to, item| outlet.packet(now, to, item));
     }
 
     /// Does what all lanes are to do; what the next are to do.
