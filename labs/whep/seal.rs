@@ -37,7 +37,7 @@ fn round(profile: Profile) -> f64 {
     for number in 0..PACKETS {
         packet.truncate(PACKET);
         packet[2..4].copy_from_slice(&number.to_be_bytes());
-        sealer.seal(black_box(&mut packet), 0).expect("it is a packet of RTP");
+        sealer.seal(black_box(&mut packet), 0, 0).expect("it is a packet of RTP");
     }
     began.elapsed().as_secs_f64() * 1e9 / f64::from(PACKETS)
 }

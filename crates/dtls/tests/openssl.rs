@@ -91,7 +91,7 @@ fn a_peer_of_openssl_has_the_same_keys() {
             .collect();
         let theirs = Halves::new(profile, &material).expect("of that length");
         let mut packet = vec![0x80, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5, b'a', b'b'];
-        Sealer::new(profile, &agreed.halves.server).seal(&mut packet, 0).expect("RTP");
+        Sealer::new(profile, &agreed.halves.server).seal(&mut packet, 0, 0).expect("RTP");
         assert_eq!(Opener::new(profile, &theirs.server).open(&mut packet), Ok(14), "{name}");
     }
 }

@@ -26,5 +26,5 @@ pub use calls::Caller;
 pub use clock::Clock;
 pub use processors::Processors;
 pub use receive::{PortPair, bind_pair, bind_source};
-pub use send::{PacketHead, Packets, Worth, open_push};
+pub use send::{PacketHead, Packets, Recent, Worth, open_push};
 pub use worker::{OwnerEnd, ReplicaEnd, StartingWorker, Upward, WorkerHandle};

@@ -224,6 +224,13 @@ pub const TCP_USER_TIMEOUT: Duration = Duration::from_secs(20);
 /// packet has a block of its own.
 pub const PEER_BLOCK_BYTES: usize = 64 << 10;
 
+/// Bytes of packets that the peers of a worker were given and that they may send once more. Beyond, the oldest cannot be
+/// sent again: it is five seconds of 100 Mbit/s.
+pub const RECENT_BYTES_MAX: usize = 64 << 20;
+
+/// How long they can, once they were given.
+pub const RECENT_FOR: Duration = Duration::from_secs(1);
+
 /// Parcels of datagrams from such receivers that wait for a worker, of 64 datagrams at most. What finds no room is
 /// dropped and counted at the socket (`unread`), as if the network had lost it.
 pub const PEER_PARCELS_MAX: usize = 256;

@@ -14,8 +14,8 @@ use http_body_util::BodyExt as _;
 use outflow_config::Config;
 use outflow_control::{Control, Front, Playing, PublishOptions, Publisher, Relay, Started, Task};
 use outflow_door::local::own_user;
-use outflow_engine::Packets;
 use outflow_engine::message::{ControlError, Delivery, Peer, PeerEvent, PeerPath, PeerWake, Receiver};
+use outflow_engine::{Packets, Recent};
 use outflow_media::ecn::Mark;
 use outflow_media::{Format, Time, Track};
 use outflow_packet::TrackMask;
@@ -56,7 +56,7 @@ impl Peer for Mistaken {
 
     fn write_rtcp(&mut self, _: Time, _: u8, _: &[u8]) {}
 
-    fn handle_datagram(&mut self, _: Time, _: SocketAddr, _: Mark, _: &mut [u8]) {}
+    fn handle_datagram(&mut self, _: Time, _: (SocketAddr, Mark), _: &mut [u8], _: &Recent) {}
 
     fn poll_transmit(&mut self, _: Time, _: &mut Vec<u8>) -> Option<(SocketAddr, Mark)> {
         None
@@ -66,7 +66,7 @@ impl Peer for Mistaken {
         None
     }
 
-    fn handle_timeout(&mut self, _: Time) {}
+    fn handle_timeout(&mut self, _: Time, _: &Recent) {}
 
     fn poll_event(&mut self) -> Option<PeerEvent> {
         None

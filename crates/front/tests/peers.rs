@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use outflow_control::{Control, Playing, PublishOptions, Publisher, Relay};
-use outflow_engine::Packets;
 use outflow_engine::message::{CloseReason, Delivery, Peer, PeerEvent, PeerPath, PeerWake, Receiver};
+use outflow_engine::{Packets, Recent};
 use outflow_media::ecn::Mark;
 use outflow_media::{Format, Time, Track};
 use outflow_packet::TrackMask;
@@ -41,7 +41,7 @@ impl Peer for Slow {
 
     fn write_rtcp(&mut self, _: Time, _: u8, _: &[u8]) {}
 
-    fn handle_datagram(&mut self, _: Time, _: SocketAddr, _: Mark, datagram: &mut [u8]) {
+    fn handle_datagram(&mut self, _: Time, _: (SocketAddr, Mark), datagram: &mut [u8], _: &Recent) {
         if datagram == b"next" {
             self.credit += 1;
             self.events.push(PeerEvent::Report(Report::Writable));
@@ -54,7 +54,7 @@ impl Peer for Slow {
         if self.sends.is_empty() {
             return None;
         }
-        *out = self.sends.remove(0).to_vec();
+        out.extend_from_slice(&self.sends.remove(0));
         Some((self.to, Mark::None))
     }
 
@@ -62,7 +62,7 @@ impl Peer for Slow {
         None
     }
 
-    fn handle_timeout(&mut self, _: Time) {}
+    fn handle_timeout(&mut self, _: Time, _: &Recent) {}
 
     fn poll_event(&mut self) -> Option<PeerEvent> {
         self.events.pop()

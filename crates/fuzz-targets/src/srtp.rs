@@ -19,7 +19,7 @@ pub(crate) fn srtp(data: &[u8]) {
         let is_sealed = what & 2 == 2
             && match is_control {
                 true => sealer.seal_control(&mut packet).is_ok(),
-                false => sealer.seal(&mut packet, u32::from(far & 3)).is_ok(),
+                false => sealer.seal(&mut packet, 0, u32::from(far & 3)).is_ok(),
             };
         let is_changed = is_sealed && what & 4 == 4;
         if is_changed {

@@ -15,7 +15,7 @@ use outflow_poc::connection::Connection;
 use outflow_poc::endpoint::{ConnectError, Endpoint, Handle, Notice};
 use outflow_poc::secret::Secret;
 use outflow_udp::limits::DATAGRAMS_A_TURN;
-use outflow_udp::{Batch, HandedOver, Outbox, Udp};
+use outflow_udp::{Batch, HandedOver, Outbox, Outgoing, OwnAddresses, Udp};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::Notify;
 
@@ -48,6 +48,8 @@ pub(crate) struct Inner {
     error: Option<String>,
     /// What the socket did not take yet.
     pub(crate) outbox: Outbox,
+    /// By which own addresses peers were reached.
+    pub(crate) owns: OwnAddresses,
     datagram: Vec<u8>,
     /// To connections that are driven elsewhere.
     pub(crate) routes: Routes,
@@ -271,6 +273,7 @@ impl End {
             ended: None,
             error: None,
             outbox: Outbox::default(),
+            owns: OwnAddresses::default(),
             datagram: Vec::new(),
             routes: Routes::default(),
             flushed_at: Time::ZERO,
@@ -407,7 +410,7 @@ impl Shared {
     /// Sends what may go now: what the socket did not take before, and as much as goes in a turn.
     fn flush(&self, inner: &mut Inner, now: Time) -> io::Result<Left> {
         inner.flushed_at = now;
-        let Inner { endpoint, outbox, datagram, .. } = inner;
+        let Inner { endpoint, outbox, owns, datagram, .. } = inner;
         if !outbox.is_empty() && !outbox.send(&self.udp)? {
             return Ok(Left::Full);
         }
@@ -415,7 +418,10 @@ impl Shared {
             let Some(transmit) = endpoint.poll_transmit(now, datagram) else {
                 return Ok(if outbox.send(&self.udp)? { Left::Nothing } else { Left::Full });
             };
-            outbox.add(transmit.to, transmit.mark, datagram);
+            outbox.put(|bytes| {
+                bytes.extend_from_slice(datagram);
+                Some(Outgoing { to: transmit.to, from: owns.of(transmit.to), mark: transmit.mark })
+            });
         }
         Ok(if outbox.send(&self.udp)? { Left::Some } else { Left::Full })
     }
@@ -442,7 +448,7 @@ impl Shared {
         for received in batch.iter() {
             let (from, mark, bytes) = (received.from, received.mark, received.bytes);
             let to = received.to.filter(|_| self.answers_alike);
-            to.into_iter().for_each(|own| inner.outbox.note(from, own));
+            to.into_iter().for_each(|own| inner.owns.note(from, own));
             if let Some(handle) = inner.endpoint.handle_datagram(now, from, mark, bytes) {
                 inner.routes.put(handle, HandedOver { peer: 0, from, to, mark, bytes });
             }

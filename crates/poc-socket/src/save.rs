@@ -67,7 +67,7 @@ impl Shared {
             endpoint: inner.endpoint.save().map_err(std::io::Error::other)?,
             ahead: self.ahead_of(epoch),
             driven: inner.routes.numbers().map(driven).collect(),
-            owns: inner.outbox.owns().map(own).collect(),
+            owns: inner.owns.iter().map(own).collect(),
         };
         Ok((saved, self.udp.as_fd().try_clone_to_owned()?))
     }
@@ -202,7 +202,7 @@ impl Returning {
         for (peer, own) in &saved.owns {
             // One that cannot be read is known again with the peer's next datagram.
             if let (Ok(peer), Ok(own)) = (peer.parse(), own.parse()) {
-                end.user.0.lock().outbox.note(peer, own);
+                end.user.0.lock().owns.note(peer, own);
             }
         }
         let away = saved.endpoint.places.iter().filter(|place| place.connection.is_none());
@@ -236,7 +236,7 @@ impl Returning {
         let (user, peer) = (&self.end.user, connection.address());
         let mut inner = user.0.lock();
         inner.routes.add(handle, inbox, number);
-        let way = NetworkPath { udp: Arc::clone(&user.0.udp), peer, own: inner.outbox.own(peer) };
+        let way = NetworkPath { udp: Arc::clone(&user.0.udp), peer, own: inner.owns.of(peer) };
         drop(inner);
         let its = (handle, user.0.ahead_of(self.epoch));
         Ok((Detached::new(Arc::clone(user), its, connection), way))

@@ -381,7 +381,7 @@ impl PocSocket {
         let connection = if is_still { None } else { inner.endpoint.detach(self.handle) }?;
         inner.routes.add(self.handle, inbox, number);
         let peer = connection.address();
-        let way = NetworkPath { udp: Arc::clone(&self.shared().udp), peer, own: inner.outbox.own(peer) };
+        let way = NetworkPath { udp: Arc::clone(&self.shared().udp), peer, own: inner.owns.of(peer) };
         drop(inner);
         let ahead = self.shared().ahead_of(epoch);
         Some((Detached::new(Arc::clone(&self.user), (self.handle, ahead), connection), way))

@@ -54,19 +54,20 @@ impl Cipher {
         }
     }
 
-    /// Seals a packet of RTP, of which the header stays readable.
-    pub(crate) fn seal(&self, packet: &mut Vec<u8>, header: usize, place: Place) {
+    /// Seals a packet of RTP, of which the header stays readable: it begins at the first of these places, and its payload
+    /// at the second.
+    pub(crate) fn seal(&self, out: &mut Vec<u8>, (start, payload): (usize, usize), place: Place) {
         match self {
             Cipher::Gcm { key, salt } => {
-                let (head, payload) = packet.split_at_mut(header);
+                let (head, payload) = out[start..].split_at_mut(payload - start);
                 let nonce = gcm_nonce(salt, place);
                 let tag = key.seal_in_place_separate_tag(nonce, Aad::from(head), payload);
-                packet.extend_from_slice(tag.expect("a packet is not that long").as_ref());
+                out.extend_from_slice(tag.expect("a packet is not that long").as_ref());
             }
             Cipher::CounterMode { key, salt, authentication } => {
-                Counter::new(key.into(), &counter(salt, place).into()).apply_keystream(&mut packet[header..]);
-                let tag = signature(authentication, &[packet, &rollover(place)]);
-                packet.extend_from_slice(&tag);
+                Counter::new(key.into(), &counter(salt, place).into()).apply_keystream(&mut out[payload..]);
+                let tag = signature(authentication, &[&out[start..], &rollover(place)]);
+                out.extend_from_slice(&tag);
             }
         }
     }

@@ -15,7 +15,7 @@
 //! let (sealer, mut opener) = (Sealer::new(profile, &halves.server), Opener::new(profile, &halves.server));
 //!
 //! let mut packet = vec![0x80, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5, b'a', b'b'];
-//! sealer.seal(&mut packet, 0)?;
+//! sealer.seal(&mut packet, 0, 0)?;
 //! assert_eq!(packet.len(), 14 + profile.overhead());
 //! let plain = opener.open(&mut packet)?;
 //! assert_eq!(packet[12..plain], *b"ab");

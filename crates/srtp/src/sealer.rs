@@ -33,16 +33,18 @@ impl Sealer {
         self.next
     }
 
-    /// Seals a packet of RTP; it gets longer by [`Profile::overhead`]. `rollovers`: how often the sequence numbers of
-    /// its source have come round. Other bytes with the same source and number must never be sealed.
+    /// Seals a packet of RTP, which is what stands in `out` from `start` on; it gets longer by [`Profile::overhead`].
+    /// `rollovers`: how often the sequence numbers of its source have come round. Other bytes with the same source and
+    /// number must never be sealed.
     ///
     /// # Errors
     /// It is no packet of RTP, and is left as it is.
-    pub fn seal(&self, packet: &mut Vec<u8>, rollovers: u32) -> Result<(), Refused> {
+    pub fn seal(&self, out: &mut Vec<u8>, start: usize, rollovers: u32) -> Result<(), Refused> {
+        let packet = out.get(start..).ok_or(Refused::Malformed)?;
         let header = RtpHeader::new_encrypted(packet).map_err(|_| Refused::Malformed)?;
         let index = u64::from(rollovers) << 16 | u64::from(header.sequence());
-        let (place, start) = (Place { ssrc: header.ssrc(), index }, header.payload_offset());
-        self.media.seal(packet, start, place);
+        let (place, header) = (Place { ssrc: header.ssrc(), index }, header.payload_offset());
+        self.media.seal(out, (start, start + header), place);
         Ok(())
     }
 

@@ -38,7 +38,8 @@ use crate::limits::{ERRORS_IN_A_ROW_MAX, PIECE_BYTES_MAX};
 pub use batch::{Batch, Received};
 pub use counts::Counts;
 pub use dispatch::Dispatch;
-pub use outbox::Outbox;
+pub use outbox::{Outbox, Outgoing};
+pub use own::{OwnAddresses, OwnOfPeer};
 pub use parcel::{HandedOver, Inbox, Parcel, Parcels, inbox};
 
 use counts::{Counters, Failure};

@@ -18,5 +18,8 @@ pub const DATAGRAMS_A_TURN: usize = 64;
 /// known again with its next datagram.
 pub const OWN_ADDRESSES_MAX: usize = 8192;
 
+/// Addresses of one peer of which that is known. At a further one the oldest is forgotten.
+pub const OWN_OF_PEER_MAX: usize = 4;
+
 /// Datagrams of a parcel, which are handed over to another thread together. Those behind them go with the next.
 pub const PARCEL_DATAGRAMS_MAX: usize = 64;

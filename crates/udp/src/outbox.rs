@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 
 use outflow_media::ecn::Mark;
 
-use crate::own::OwnAddresses;
 use crate::{Segments, Udp};
 
 /// Datagrams of a socket in the order in which they are sent; equal ones to one receiver in one piece.
@@ -15,13 +14,22 @@ pub struct Outbox {
     pieces: Vec<Piece>,
     /// Pieces that have gone, and bytes of the one behind them.
     sent: (usize, usize),
-    own: OwnAddresses,
+}
+
+/// The way of a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Where it goes.
+    pub to: SocketAddr,
+    /// The own address that it comes from; the kernel's choice if there is none.
+    pub from: Option<IpAddr>,
+    /// How it is marked.
+    pub mark: Mark,
 }
 
 #[derive(Debug)]
 struct Piece {
-    to: SocketAddr,
-    mark: Mark,
+    way: Outgoing,
     segment_bytes: usize,
     from: usize,
     end: usize,
@@ -30,47 +38,34 @@ struct Piece {
 }
 
 impl Outbox {
-    /// A peer has sent to this own address: what goes to it comes from there.
-    pub fn note(&mut self, peer: SocketAddr, own: IpAddr) {
-        self.own.note(peer, own);
-    }
-
-    /// By which own address a peer was reached last, if that is known.
-    pub fn own(&self, peer: SocketAddr) -> Option<IpAddr> {
-        self.own.of(peer)
-    }
-
-    /// All peers of which that is known, and by which.
-    pub fn owns(&self) -> impl Iterator<Item = (SocketAddr, IpAddr)> {
-        self.own.iter()
-    }
-
     /// Whether nothing waits in it.
     pub fn is_empty(&self) -> bool {
         self.sent.0 >= self.pieces.len()
     }
 
-    /// Puts a datagram behind the others.
-    pub fn add(&mut self, to: SocketAddr, mark: Mark, datagram: &[u8]) {
+    /// Puts a datagram behind the others: what `write` puts behind the bytes that it is given, if it has one. Answers
+    /// whether it had.
+    pub fn put(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Option<Outgoing>) -> bool {
         if self.is_empty() {
             self.bytes.clear();
             self.pieces.clear();
             self.sent = (0, 0);
         }
-        let (from, length) = (self.bytes.len(), datagram.len());
-        self.bytes.extend_from_slice(datagram);
-        let end = self.bytes.len();
-        let joins = |piece: &Piece| {
-            let is_alike = piece.to == to && piece.mark == mark;
-            is_alike && !piece.is_closed && length <= piece.segment_bytes
+        let from = self.bytes.len();
+        let Some(way) = write(&mut self.bytes) else {
+            self.bytes.truncate(from);
+            return false;
         };
+        let (end, length) = (self.bytes.len(), self.bytes.len() - from);
+        let joins = |piece: &Piece| piece.way == way && !piece.is_closed && length <= piece.segment_bytes;
         match self.pieces.last_mut().filter(|piece| joins(piece)) {
             Some(piece) => {
                 piece.end = end;
                 piece.is_closed = length < piece.segment_bytes;
             }
-            None => self.pieces.push(Piece { to, mark, segment_bytes: length, from, end, is_closed: false }),
+            None => self.pieces.push(Piece { way, segment_bytes: length, from, end, is_closed: false }),
         }
+        true
     }
 
     /// Whether all have gone; if not, the rest goes on when the socket takes more.
@@ -79,9 +74,9 @@ impl Outbox {
     /// The socket failed.
     pub fn send(&mut self, udp: &Udp) -> io::Result<bool> {
         while let Some(piece) = self.pieces.get(self.sent.0) {
-            let Piece { to, mark, segment_bytes, from, end, .. } = *piece;
+            let Piece { way: Outgoing { to, from: own, mark }, segment_bytes, from, end, .. } = *piece;
             let bytes = &self.bytes[from + self.sent.1..end];
-            match udp.try_send(&Segments { to, from: self.own.of(to), mark, segment_bytes, bytes }) {
+            match udp.try_send(&Segments { to, from: own, mark, segment_bytes, bytes }) {
                 Ok(count) => self.sent.1 += count * segment_bytes,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),
@@ -98,18 +93,44 @@ impl Outbox {
 mod tests {
     use super::*;
 
+    fn add(outbox: &mut Outbox, to: SocketAddr, mark: Mark, datagram: &[u8]) {
+        let put = outbox.put(|bytes| {
+            bytes.extend_from_slice(datagram);
+            Some(Outgoing { to, from: None, mark })
+        });
+        assert!(put);
+    }
+
     #[test]
     fn equal_datagrams_of_one_receiver_are_one_piece() {
         let [one, other] = [1, 2].map(|port| SocketAddr::from(([192, 0, 2, 1], port)));
         let mut outbox = Outbox::default();
         for length in [100, 100, 60, 100] {
-            outbox.add(one, Mark::Ect0, &vec![0; length]);
+            add(&mut outbox, one, Mark::Ect0, &vec![0; length]);
         }
-        outbox.add(one, Mark::None, &[0; 100]);
-        outbox.add(other, Mark::None, &[0; 100]);
+        add(&mut outbox, one, Mark::None, &[0; 100]);
+        add(&mut outbox, other, Mark::None, &[0; 100]);
+        let from = Some(IpAddr::from([10, 0, 0, 1]));
+        outbox.put(|bytes| {
+            bytes.extend_from_slice(&[0; 100]);
+            Some(Outgoing { to: other, from, mark: Mark::None })
+        });
         let pieces: Vec<_> = outbox.pieces.iter().map(|piece| piece.end - piece.from).collect();
-        assert_eq!(pieces, [260, 100, 100, 100]);
+        assert_eq!(pieces, [260, 100, 100, 100, 100]);
         assert!(!outbox.is_empty());
+    }
+
+    #[test]
+    fn what_was_begun_and_is_none_leaves_nothing() {
+        let mut outbox = Outbox::default();
+        let one = SocketAddr::from(([192, 0, 2, 1], 1));
+        add(&mut outbox, one, Mark::None, b"one");
+        let put = outbox.put(|bytes| {
+            bytes.extend_from_slice(b"half");
+            None
+        });
+        assert!(!put);
+        assert_eq!((&outbox.bytes[..], outbox.pieces.len()), (&b"one"[..], 1));
     }
 
     #[tokio::test]
@@ -117,9 +138,9 @@ mod tests {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let udp = Udp::bind(any, &crate::Options::default()).expect("bound");
         let mut outbox = Outbox::default();
-        outbox.add(udp.local_addr(), Mark::None, b"one");
+        add(&mut outbox, udp.local_addr(), Mark::None, b"one");
         assert!(outbox.send(&udp).expect("sent") && outbox.is_empty());
-        outbox.add(udp.local_addr(), Mark::None, b"two");
+        add(&mut outbox, udp.local_addr(), Mark::None, b"two");
         assert_eq!((outbox.pieces.len(), outbox.bytes.len()), (1, 3), "what has gone is forgotten");
     }
 }

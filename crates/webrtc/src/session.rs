@@ -174,13 +174,14 @@ impl Session {
         self.agent.restart(ours, theirs);
     }
 
-    /// Seals a packet of RTP in place, of which sequence numbers have come round so often.
+    /// Seals a packet of RTP in place, which is what stands in `out` from `start` on. Its sequence numbers have come round
+    /// so often.
     ///
     /// # Errors
     /// There are no keys, or it is no packet.
-    pub fn seal(&self, packet: &mut Vec<u8>, rollovers: u32) -> Result<(), Ignored> {
+    pub fn seal(&self, out: &mut Vec<u8>, start: usize, rollovers: u32) -> Result<(), Ignored> {
         let keys = self.keys.as_ref().ok_or(Ignored::TooEarly)?;
-        keys.sealer.seal(packet, rollovers).map_err(Ignored::Srtp)
+        keys.sealer.seal(out, start, rollovers).map_err(Ignored::Srtp)
     }
 
     /// Seals a packet of RTCP in place.

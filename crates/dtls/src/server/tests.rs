@@ -101,7 +101,7 @@ fn a_peer_of_either_version_and_the_relay_have_the_same_keys() {
             let (sealer, mut opener) =
                 (Sealer::new(agreed.profile, sealing), Opener::new(agreed.profile, opening));
             let mut packet = vec![0x80, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5, b'a', b'b'];
-            sealer.seal(&mut packet, 0).expect("RTP");
+            sealer.seal(&mut packet, 0, 0).expect("RTP");
             assert_eq!(opener.open(&mut packet), Ok(14), "{version:?}");
         }
         assert_eq!(pair.told.len(), 1);

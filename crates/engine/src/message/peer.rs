@@ -12,7 +12,7 @@ use outflow_media::ecn::Mark;
 use outflow_relay::Report;
 use outflow_udp::Udp;
 
-use crate::send::Packets;
+use crate::send::{Packets, Recent};
 
 /// The state machine of such a receiver. It does no I/O, and knows no time but the one that it is given.
 ///
@@ -27,18 +27,19 @@ pub trait Peer: Send + fmt::Debug {
     /// An RTCP packet of the relay about a track. It is left out if there is no room for it.
     fn write_rtcp(&mut self, now: Time, track: u8, packet: &[u8]);
 
-    /// A datagram came for it, which it may change.
-    fn handle_datagram(&mut self, now: Time, from: SocketAddr, mark: Mark, datagram: &mut [u8]);
+    /// A datagram came for it from there, so marked, which it may change. What it was given of late it may send once
+    /// more.
+    fn handle_datagram(&mut self, now: Time, from: (SocketAddr, Mark), datagram: &mut [u8], recent: &Recent);
 
-    /// The next datagram, written to `out`, which is cleared; nothing if none is to be sent now. Answers where it
-    /// goes, and how it is marked.
+    /// The next datagram, written behind what is in `out`; nothing if none is to be sent now. Answers where it goes, and
+    /// how it is marked.
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<(SocketAddr, Mark)>;
 
     /// When to call [`handle_timeout`](Self::handle_timeout), or to ask for datagrams at the latest, and why.
     fn next_timeout(&self) -> Option<(Time, PeerWake)>;
 
     /// Time has passed.
-    fn handle_timeout(&mut self, now: Time);
+    fn handle_timeout(&mut self, now: Time, recent: &Recent);
 
     /// What happened.
     fn poll_event(&mut self) -> Option<PeerEvent>;

@@ -8,6 +8,7 @@ pub(crate) mod connected;
 pub(crate) mod fanout;
 
 mod packets;
+mod recent;
 pub(crate) mod stream;
 pub(crate) mod udp;
 mod worth;
@@ -26,6 +27,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::limits::TCP_SEND_BUFFER_BYTES;
 use crate::message::{ControlError, Destination, WriteSide};
 pub use packets::{PacketHead, Packets};
+pub use recent::Recent;
 pub use worth::Worth;
 
 /// No RTP header: none begins with a zero.

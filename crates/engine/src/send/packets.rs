@@ -2,17 +2,28 @@
 
 use arrayvec::ArrayVec;
 use bytes::{Bytes, BytesMut};
+use outflow_media::Time;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
 
-use super::{Piece, Worth};
+use super::{Piece, Recent, Worth};
 use crate::limits::PEER_BLOCK_BYTES;
 
 /// The packets of an order. Their bytes are put together once for all that want the same in front of them.
 #[derive(Debug)]
 pub struct Packets<'a> {
     pieces: &'a [Piece<'a>],
-    joined: ArrayVec<Bytes, { ORDER_PACKETS_MAX + 1 }>,
+    joined: ArrayVec<Joined, { ORDER_PACKETS_MAX + 1 }>,
     block: &'a mut BytesMut,
+    recent: &'a mut Recent,
+    now: Time,
+}
+
+/// The bytes of a packet.
+#[derive(Debug, Default)]
+struct Joined {
+    bytes: Bytes,
+    /// Its number among the recent ones, if it is one.
+    number: Option<u32>,
 }
 
 /// What is known of a packet.
@@ -29,9 +40,14 @@ pub struct PacketHead {
 }
 
 impl<'a> Packets<'a> {
-    /// These packets; `block` is where their bytes are put together.
-    pub(crate) fn new(pieces: &'a [Piece<'a>], block: &'a mut BytesMut) -> Self {
-        Packets { pieces, joined: ArrayVec::new(), block }
+    /// These packets; `block` is where their bytes are put together, `recent` where those go that are kept.
+    pub(crate) fn new(
+        now: Time,
+        pieces: &'a [Piece<'a>],
+        block: &'a mut BytesMut,
+        recent: &'a mut Recent,
+    ) -> Self {
+        Packets { pieces, joined: ArrayVec::new(), block, recent, now }
     }
 
     /// All of them, in order.
@@ -48,15 +64,32 @@ impl<'a> Packets<'a> {
     /// # Panics
     /// `index` is not below the number of packets.
     pub fn joined(&mut self, index: usize, prefix: &[u8]) -> Bytes {
+        self.join(index, prefix).bytes.clone()
+    }
+
+    /// The bytes of a packet, and the number by which [`Recent`] has them from now on.
+    ///
+    /// # Panics
+    /// `index` is not below the number of packets.
+    pub fn kept(&mut self, index: usize) -> (Bytes, u32) {
+        let Joined { bytes, number } = self.join(index, &[]);
+        let (bytes, known) = (bytes.clone(), *number);
+        let number = known.unwrap_or_else(|| self.recent.add(self.now, bytes.clone()));
+        self.joined[index].number = Some(number);
+        (bytes, number)
+    }
+
+    fn join(&mut self, index: usize, prefix: &[u8]) -> &Joined {
         while self.joined.len() <= index {
-            self.joined.push(Bytes::new());
+            self.joined.push(Joined::default());
         }
         let (piece, known) = (&self.pieces[index], &mut self.joined[index]);
         let length = prefix.len() + piece.len();
-        if known.len() != length || !known.starts_with(prefix) {
-            *known = join(self.block, [prefix, piece.header, piece.body], length);
+        if known.bytes.len() != length || !known.bytes.starts_with(prefix) {
+            let bytes = join(self.block, [prefix, piece.header, piece.body], length);
+            *known = Joined { bytes, number: None };
         }
-        known.clone()
+        known
     }
 }
 
@@ -70,8 +103,6 @@ fn join(block: &mut BytesMut, parts: [&[u8]; 3], length: usize) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use outflow_media::Time;
-
     use super::*;
 
     fn piece<'a>(track: u8, header: &'a [u8], body: &'a [u8]) -> Piece<'a> {
@@ -82,24 +113,28 @@ mod tests {
     #[test]
     fn bytes_are_put_together_once_for_all_that_want_the_same() {
         let pieces = [piece(0, b"", b"body"), piece(1, b"head", b"body")];
-        let mut block = BytesMut::new();
-        let mut packets = Packets::new(&pieces, &mut block);
+        let (mut block, mut recent) = (BytesMut::new(), Recent::default());
+        let mut packets = Packets::new(Time::ZERO, &pieces, &mut block, &mut recent);
         let one = packets.joined(1, &[2]);
         assert_eq!(&one[..], b"\x02headbody");
         assert_eq!(packets.joined(1, &[2]).as_ptr(), one.as_ptr(), "the same bytes");
         assert_eq!(&packets.joined(1, &[3])[..], b"\x03headbody");
         assert_eq!(&packets.joined(0, &[])[..], b"body");
         assert_eq!(&one[..], b"\x02headbody", "they stay");
+        let [kept, again] = [packets.kept(1), packets.kept(1)];
+        assert_eq!((&kept.0[..], kept.1), (&b"headbody"[..], again.1), "it is kept once");
+        assert_ne!(packets.kept(0).1, kept.1);
         let heads: Vec<_> = packets.heads().map(|head| (head.track, head.bytes)).collect();
         assert_eq!(heads, [(0, 4), (1, 8)]);
+        assert_eq!(recent.get(kept.1), Some(&kept.0));
     }
 
     #[test]
     fn blocks_are_exchanged_when_they_are_full() {
         let body = vec![7; PEER_BLOCK_BYTES / 2 + 1];
         let pieces = [piece(0, b"", &body), piece(0, b"", &body)];
-        let mut block = BytesMut::new();
-        let mut packets = Packets::new(&pieces, &mut block);
+        let (mut block, mut recent) = (BytesMut::new(), Recent::default());
+        let mut packets = Packets::new(Time::ZERO, &pieces, &mut block, &mut recent);
         let both = [packets.joined(0, &[]), packets.joined(1, &[])];
         assert!(both.iter().all(|bytes| bytes[..] == body[..]));
     }

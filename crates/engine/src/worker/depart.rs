@@ -85,9 +85,9 @@ impl Worker {
             }
         }
         drop(pieces);
-        self.paths.peers().plan(&mut self.tasks);
         let from = blocked.and_then(|next| usize::try_from(next).ok()).unwrap_or(parcels.len());
         self.settle_sent(index, key, parcels, from);
+        self.settle_peers();
         if is_gone {
             self.end(index, key, CloseReason::PeerGone);
         }

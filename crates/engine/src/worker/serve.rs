@@ -194,7 +194,7 @@ impl Worker {
         }
         drop(pieces);
         self.report(index);
-        self.paths.peers().plan(&mut self.tasks);
+        self.settle_peers();
         for key in gone {
             self.end(index, key, CloseReason::PeerGone);
         }

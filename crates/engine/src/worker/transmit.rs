@@ -58,6 +58,14 @@ impl Worker {
         self.paths.peers().wait_for_full(&mut self.watch);
     }
 
+    /// Acts upon what peers have told while they were given packets, and puts down what they have to do.
+    pub(super) fn settle_peers(&mut self) {
+        self.hear_peers();
+        let peers = self.paths.peers();
+        peers.wait_for_full(&mut self.watch);
+        peers.plan(&mut self.tasks);
+    }
+
     fn hear_peers(&mut self) {
         let mut heard = self.paths.peers().take_heard();
         for Heard { whose, event } in heard.drain(..) {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use outflow_engine::message::{Peer, PeerEvent, PeerWake};
-use outflow_engine::{PacketHead, Packets};
+use outflow_engine::{PacketHead, Packets, Recent};
 use outflow_media::{Importance, Time};
 use outflow_packet::DropReason;
 use outflow_petri::service::Class;
@@ -36,13 +36,15 @@ pub(super) struct PocPeer {
     ledger: Ledger,
     /// Whether a packet that is not urgent has found no room.
     waits: bool,
+    /// To be used again.
+    datagram: Vec<u8>,
 }
 
 impl PocPeer {
     /// Sends packets in this form, each of which is of use for so long.
     pub(super) fn new(detached: Detached, form: Form, latency: Duration) -> Self {
         let (pace, ledger) = (Pace::new(latency), Ledger::default());
-        PocPeer { detached, form, latency, pace, ledger, waits: false }
+        PocPeer { detached, form, latency, pace, ledger, waits: false, datagram: Vec::new() }
     }
 
     /// One that goes on with what another process has saved, but for the connection, which is this one.
@@ -50,7 +52,7 @@ impl PocPeer {
         let latency = Duration::from_nanos(saved.latency);
         let form = if saved.is_rtp { Form::Rtp } else { Form::Ts };
         let (pace, ledger) = (Pace::restore(latency, saved.pace), Ledger::restore(&saved.ledger));
-        PocPeer { detached, form, latency, pace, ledger, waits: saved.waits }
+        PocPeer { detached, form, latency, pace, ledger, waits: saved.waits, datagram: Vec::new() }
     }
 
     /// Gives a packet to the transport. If there is not room for all, that leaves out what is worth least.
@@ -154,14 +156,21 @@ impl Peer for PocPeer {
         }
     }
 
-    fn handle_datagram(&mut self, now: Time, from: SocketAddr, mark: Mark, datagram: &mut [u8]) {
+    fn handle_datagram(
+        &mut self,
+        now: Time,
+        (from, mark): (SocketAddr, Mark),
+        datagram: &mut [u8],
+        _: &Recent,
+    ) {
         let (own, connection) = self.detached.at(now);
         deliver(connection, own, from, mark, datagram);
     }
 
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<(SocketAddr, Mark)> {
         let (own, connection) = self.detached.at(now);
-        let transmit = connection.poll_transmit(own, out)?;
+        let transmit = connection.poll_transmit(own, &mut self.datagram)?;
+        out.extend_from_slice(&self.datagram);
         Some((transmit.to, transmit.mark))
     }
 
@@ -169,7 +178,7 @@ impl Peer for PocPeer {
         self.detached.next_timeout().map(|(at, why)| (at, meaning(why)))
     }
 
-    fn handle_timeout(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time, _: &Recent) {
         let (own, connection) = self.detached.at(now);
         connection.handle_timeout(own);
     }

@@ -28,11 +28,17 @@ pub(crate) const COMING_MAX: usize = 10_000;
 /// The same of one host (of IPv6, a network of 64 bits).
 pub(crate) const COMING_OF_HOST_MAX: usize = 250;
 
-/// How long packets are kept to be sent once more.
-pub(crate) const KEPT_FOR: Duration = Duration::from_secs(1);
+/// How long it is known of a packet what it was made of, so that it can be sent once more: as long as its bytes are there.
+pub(crate) const KEPT_FOR: Duration = outflow_engine::limits::RECENT_FOR;
 
-/// Packets of a track that are kept to be sent once more; then the oldest are not.
+/// Packets of a track of which that is known; then it is not of the oldest.
 pub(crate) const KEPT_MAX: usize = 1024;
+
+/// Places for them at first: sound needs no more.
+pub(crate) const KEPT_AT_FIRST: usize = 64;
+
+/// Packets of a track of which it is known that they were sent once more; the oldest of more may be sent again.
+pub(crate) const REPEATED_MAX: usize = 64;
 
 /// A packet is sent once more no sooner than this after the last time: both may still be on their way.
 pub(crate) const REPEAT_AFTER: Duration = Duration::from_millis(20);
@@ -146,6 +152,9 @@ pub(crate) const PAYLOAD_BYTES_MAX: usize = outflow_rtp::limits::PAYLOAD_BYTES_M
 
 /// Packets that wait to be sealed for a viewer; then the stream waits.
 pub(crate) const UNSENT_MAX: usize = 256;
+
+/// Places for them that a viewer keeps that has nothing to send.
+pub(crate) const UNSENT_USUAL: usize = 32;
 
 /// What the relay has to say to a viewer that waits to be sent, beside packets; what finds no room is lost.
 pub(crate) const REPLIES_MAX: usize = 64;

@@ -263,7 +263,7 @@ async fn what_a_publisher_sends_is_played() {
     let send = |publisher: &Viewer, sequence, is_key| {
         let mut packet = picture(sequence, is_key).to_vec();
         outflow_rtp::set_payload_type(&mut packet, 103);
-        publisher.srtp.0.seal(&mut packet, 0).expect("RTP");
+        publisher.srtp.0.seal(&mut packet, 0, 0).expect("RTP");
         publisher.wire.send_to(&packet, publisher.at).expect("sent");
     };
     send(&publisher, 100, true);
@@ -330,7 +330,7 @@ async fn layers_of_a_publisher_are_the_levels_of_a_stream_that_has_renditions() 
     let mut publisher = Viewer::come(&answer, &identity);
     let send = |rid, ssrc, sequence, bytes| {
         let mut packet = of_layer(rid, (ssrc, sequence), bytes);
-        publisher.srtp.0.seal(&mut packet, 0).expect("RTP");
+        publisher.srtp.0.seal(&mut packet, 0, 0).expect("RTP");
         publisher.wire.send_to(&packet, publisher.at).expect("sent");
     };
     send(b'l', 70, 1, 100);

@@ -71,7 +71,7 @@ fn what_is_sealed_here_is_opened_elsewhere() {
         for sequence in 65_530..65_540_u32 {
             let plain = rtp(sequence as u16, b"a payload");
             let mut packet = plain.clone();
-            sealer.seal(&mut packet, sequence >> 16).expect("RTP");
+            sealer.seal(&mut packet, 0, sequence >> 16).expect("RTP");
             assert_eq!(packet.len(), plain.len() + profile.overhead());
             assert_eq!(theirs.rtp_unprotect(packet), Ok(plain), "{profile:?} {sequence}");
             let plain = rtcp(&[sequence as u8; 20]);
@@ -125,7 +125,7 @@ fn packets_are_sealed_as_in_the_rfc() {
         let salt = *hex("51756964 2070726f 2071756f").first_chunk().expect("twelve bytes");
         let cipher = Cipher::Gcm { key: ring::aead::LessSafeKey::new(unbound), salt };
         let mut packet = plain.clone();
-        cipher.seal(&mut packet, head.len(), place);
+        cipher.seal(&mut packet, (0, head.len()), place);
         assert_eq!(packet, [head.clone(), hex(expected)].concat(), "{bytes}");
         assert_eq!(cipher.open(&mut packet, head.len(), place), Ok(plain.len()));
         assert_eq!(packet[..plain.len()], plain);
@@ -137,7 +137,7 @@ fn what_was_changed_cut_or_comes_again_is_refused() {
     for profile in Profile::ALL {
         let (mut sealer, mut opener) = ends(profile);
         let mut packet = rtp(7, b"a payload");
-        sealer.seal(&mut packet, 0).expect("RTP");
+        sealer.seal(&mut packet, 0, 0).expect("RTP");
         for at in 0..packet.len() {
             let mut changed = packet.clone();
             changed[at] ^= 0x20;
@@ -165,7 +165,7 @@ fn packets_out_of_order_and_losses_over_a_round_are_opened() {
     let (sealer, mut opener) = ends(Profile::AeadAes128Gcm);
     let mut came = |index: u64| {
         let mut packet = rtp(index as u16, b"x");
-        sealer.seal(&mut packet, (index >> 16) as u32).expect("RTP");
+        sealer.seal(&mut packet, 0, (index >> 16) as u32).expect("RTP");
         opened(&mut opener, &packet).map(drop)
     };
     for index in [65_000, 65_400, 65_700, 65_300, 95_000, 127_000, 127_001 - WINDOW, 132_000, 131_900] {
@@ -192,7 +192,7 @@ fn no_sources_are_kept_without_the_key_and_with_it_no_more_than_some() {
     assert!(opener.media_sources.0.is_empty());
     for ssrc in 0..=SOURCES_MAX as u32 {
         let mut packet = of(ssrc);
-        sealer.seal(&mut packet, 0).expect("RTP");
+        sealer.seal(&mut packet, 0, 0).expect("RTP");
         let expected = if ssrc < SOURCES_MAX as u32 { None } else { Some(Refused::TooManySources) };
         assert_eq!(opened(&mut opener, &packet).err(), expected);
     }

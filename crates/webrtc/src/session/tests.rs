@@ -109,20 +109,20 @@ fn rtcp() -> Vec<u8> {
 #[test]
 fn a_peer_is_found_known_and_sent_to() {
     let mut both = Both::new();
-    assert_eq!(both.session.seal(&mut rtp(), 0), Err(Ignored::TooEarly));
+    assert_eq!(both.session.seal(&mut rtp(), 0, 0), Err(Ignored::TooEarly));
     both.check(path(1), true);
     assert_eq!(both.session.path(), None, "it has not shown its certificate");
     both.shake_hands(path(1));
     assert_eq!(both.session.path(), Some(path(1)));
     let (mut sealer, mut opener) = both.srtp();
     let mut packet = rtp();
-    both.session.seal(&mut packet, 0).expect("there are keys");
+    both.session.seal(&mut packet, 0, 0).expect("there are keys");
     assert_eq!(opener.open(&mut packet), Ok(14));
     let mut packet = rtcp();
     both.session.seal_control(&mut packet).expect("there are keys");
     assert_eq!(opener.open_control(&mut packet), Ok(8));
     let (mut media, mut control) = (rtp(), rtcp());
-    sealer.seal(&mut media, 0).expect("RTP");
+    sealer.seal(&mut media, 0, 0).expect("RTP");
     sealer.seal_control(&mut control).expect("RTCP");
     assert_eq!(both.hand(path(1), &media), Ok(Received::Media(14)));
     assert_eq!(both.hand(path(1), &control), Ok(Received::Control(8)));

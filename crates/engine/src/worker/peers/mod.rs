@@ -13,7 +13,7 @@ use bytes::BytesMut;
 use outflow_media::Time;
 use outflow_relay::{Priority, Report, SinkKey};
 use outflow_udp::limits::DATAGRAMS_A_TURN;
-use outflow_udp::{Parcel, Parcels};
+use outflow_udp::{Outgoing, OwnOfPeer, Parcel, Parcels};
 use rustix::event::epoll::EventFlags;
 use slab::Slab;
 
@@ -23,7 +23,7 @@ use super::watch::{Watch, Watched};
 use crate::clock::Clock;
 use crate::limits::WORK_ROUND;
 use crate::message::{CloseReason, Peer, PeerEvent, PeerPath, ReceiverId};
-use crate::send::{Packets, Piece};
+use crate::send::{Packets, Piece, Recent};
 use ports::Ports;
 use ready::Ready;
 
@@ -39,13 +39,15 @@ pub(super) struct Peers {
     parcels: Parcels,
     /// What was heard from peers, and is to be told.
     heard: Vec<Heard>,
+    recent: Recent,
     // To be used again.
-    datagram: Vec<u8>,
     block: BytesMut,
 }
 
 struct LivePeer {
     peer: Box<dyn Peer>,
+    /// By which own addresses it was reached.
+    own: OwnOfPeer,
     whose: Whose,
     class: Priority,
     port: usize,
@@ -70,6 +72,14 @@ pub(super) struct Heard {
     pub(super) event: PeerEvent,
 }
 
+impl LivePeer {
+    /// Its next datagram.
+    fn outgoing(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outgoing> {
+        let (to, mark) = self.peer.poll_transmit(now, out)?;
+        Some(Outgoing { to, from: self.own.of(to), mark })
+    }
+}
+
 impl Peers {
     /// None yet; what comes for them comes through this queue.
     pub(super) fn new(parcels: Parcels) -> Self {
@@ -81,7 +91,7 @@ impl Peers {
             ports: Ports::default(),
             parcels,
             heard: Vec::new(),
-            datagram: Vec::new(),
+            recent: Recent::default(),
             block: BytesMut::new(),
         }
     }
@@ -93,8 +103,10 @@ impl Peers {
         path: PeerPath,
         (whose, class): (Whose, Priority),
     ) -> usize {
+        let mut own = OwnOfPeer::default();
+        path.own.into_iter().for_each(|here| own.note(path.peer, here));
         let port = self.ports.enter(path);
-        let live = LivePeer { peer, whose, class, port, timer: None, is_ready: false };
+        let live = LivePeer { peer, own, whose, class, port, timer: None, is_ready: false };
         let place = self.all.insert(live);
         self.by_receiver.insert(whose.receiver, place);
         // It may have been told something before.
@@ -108,11 +120,12 @@ impl Peers {
         let mut live = self.all.try_remove(place)?;
         self.timers.change(place, live.timer, None);
         self.by_receiver.remove(&live.whose.receiver);
+        if self.all.is_empty() {
+            self.recent.clear();
+        }
         if let Some(why) = why {
             live.peer.close(now, why);
-            while let Some((to, mark)) = live.peer.poll_transmit(now, &mut self.datagram) {
-                self.ports.put(live.port, to, mark, &self.datagram);
-            }
+            while self.ports.put(live.port, |out| live.outgoing(now, out)) {}
             // If that fails, the others of the port hear of it when they send.
             let _ = self.ports.send();
         }
@@ -153,22 +166,9 @@ impl Peers {
         self.all.get(place)?.peer.save()
     }
 
-    /// Gives packets to one. Answers how many it took.
-    pub(super) fn write(
-        &mut self,
-        now: Time,
-        place: usize,
-        packets: &mut Packets<'_>,
-        tell: &mut dyn FnMut(Report),
-    ) -> usize {
-        let Some(live) = self.all.get_mut(place) else { return packets.heads().len() };
-        let taken = live.peer.write(now, packets, tell);
-        self.make_ready(place);
-        taken
-    }
-
-    /// Gives the packets of an order to those of its members that are peers; `place_of` knows where they are.
-    /// Reports what was not taken, for which the order goes on at the first packet of it, and what does not go.
+    /// Gives the packets of an order to those of its members that are peers; `place_of` knows where they are. What they
+    /// have to send goes at once: all that is needed of each is at hand then, and an order is short. Reports what was not
+    /// taken, for which the order goes on at the first packet of it, and what does not go.
     pub(super) fn send(
         &mut self,
         now: Time,
@@ -177,16 +177,33 @@ impl Peers {
         place_of: impl Fn(SinkKey) -> Option<usize>,
         mut report: impl FnMut(SinkKey, Report),
     ) {
-        let mut block = core::mem::take(&mut self.block);
-        let mut packets = Packets::new(pieces, &mut block);
+        let (mut block, mut recent) = (core::mem::take(&mut self.block), core::mem::take(&mut self.recent));
+        let mut packets = Packets::new(now, pieces, &mut block, &mut recent);
+        let mut room = DATAGRAMS_A_TURN;
         for key in members {
             let Some(place) = place_of(*key) else { continue };
-            let taken = self.write(now, place, &mut packets, &mut |told| report(*key, told));
+            let Some(live) = self.all.get_mut(place) else { continue };
+            let taken = live.peer.write(now, &mut packets, &mut |told| report(*key, told));
             if let Some(piece) = pieces.get(taken) {
                 report(*key, Report::Blocked { next: piece.seq });
             }
+            self.go_ahead(now, place, &mut room);
         }
-        self.block = block;
+        (self.block, self.recent) = (block, recent);
+        self.flush();
+    }
+
+    /// Sends what one has to send, unless it has to wait for others, or something is due: it has its turn then.
+    fn go_ahead(&mut self, now: Time, place: usize, room: &mut usize) {
+        let Some(live) = self.all.get_mut(place) else { return };
+        if live.is_ready || live.timer.is_none_or(|at| at <= now) {
+            return self.make_ready(place);
+        }
+        live.is_ready = true;
+        while !self.settle(now, place, room) {
+            self.flush();
+            *room = DATAGRAMS_A_TURN;
+        }
     }
 
     /// Gives an RTCP packet of the relay to one.
@@ -203,10 +220,8 @@ impl Peers {
             // One that has left is not known any more.
             let Some(place) = self.by_receiver.get(&it.peer).copied() else { continue };
             let Some(live) = self.all.get_mut(place) else { continue };
-            if let Some(own) = it.to {
-                self.ports.note(live.port, it.from, own);
-            }
-            live.peer.handle_datagram(now, it.from, it.mark, it.bytes);
+            it.to.into_iter().for_each(|own| live.own.note(it.from, own));
+            live.peer.handle_datagram(now, (it.from, it.mark), it.bytes, &self.recent);
             self.make_ready(place);
         }
     }
@@ -253,13 +268,18 @@ impl Peers {
             }
             ready.pop_front();
         }
+        self.flush();
+        self.ready.put_back(of, ready)
+    }
+
+    /// Sends what was put down. Those whose socket fails are over.
+    fn flush(&mut self) {
         for port in self.ports.send() {
             for (_, live) in self.all.iter().filter(|(_, live)| live.port == port) {
                 let event = PeerEvent::Closed("its socket has failed".to_owned());
                 self.heard.push(Heard { whose: live.whose, event });
             }
         }
-        self.ready.put_back(of, ready)
     }
 
     /// What was heard since this was asked last; to be given back, so that no memory is asked for it.
@@ -280,14 +300,15 @@ impl Peers {
             return true;
         }
         if live.timer.is_none_or(|at| at <= now) {
-            live.peer.handle_timeout(now);
+            live.peer.handle_timeout(now, &self.recent);
         }
         loop {
             if *room == 0 {
                 return false;
             }
-            let Some((to, mark)) = live.peer.poll_transmit(now, &mut self.datagram) else { break };
-            self.ports.put(live.port, to, mark, &self.datagram);
+            if !self.ports.put(live.port, |out| live.outgoing(now, out)) {
+                break;
+            }
             *room -= 1;
         }
         live.is_ready = false;

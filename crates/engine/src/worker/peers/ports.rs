@@ -1,11 +1,9 @@
 //! Sockets that peers send through: each is one peer's, or shared by many and with other workers.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use outflow_media::ecn::Mark;
-use outflow_udp::{Outbox, Udp};
+use outflow_udp::{Outbox, Outgoing, Udp};
 use slab::Slab;
 
 use crate::message::PeerPath;
@@ -38,7 +36,7 @@ pub(super) struct Port {
 impl Ports {
     /// A peer sends through a socket from now on. Answers its number.
     pub(super) fn enter(&mut self, path: PeerPath) -> usize {
-        let PeerPath { udp, peer, own } = path;
+        let PeerPath { udp, .. } = path;
         let socket = Arc::as_ptr(&udp).addr();
         let port = *self.by_socket.entry(socket).or_insert_with(|| {
             let (outbox, users, is_touched) = (Outbox::default(), 0, false);
@@ -46,9 +44,6 @@ impl Ports {
             self.all.insert(Port { udp, outbox, users, is_touched, waiting, is_full, token })
         });
         self.all[port].users += 1;
-        if let Some(own) = own {
-            self.note(port, peer, own);
-        }
         port
     }
 
@@ -64,13 +59,6 @@ impl Ports {
         self.all.try_remove(number)
     }
 
-    /// A peer has sent to this own address.
-    pub(super) fn note(&mut self, port: usize, peer: SocketAddr, own: IpAddr) {
-        if let Some(port) = self.all.get_mut(port) {
-            port.outbox.note(peer, own);
-        }
-    }
-
     /// Whether a peer has to wait until a port takes more; it is among those that are told.
     pub(super) fn waits(&mut self, port: usize, peer: usize) -> bool {
         match self.all.get_mut(port) {
@@ -82,13 +70,18 @@ impl Ports {
         }
     }
 
-    /// A datagram to be sent.
-    pub(super) fn put(&mut self, number: usize, to: SocketAddr, mark: Mark, datagram: &[u8]) {
-        let Some(port) = self.all.get_mut(number) else { return };
-        port.outbox.add(to, mark, datagram);
-        if !core::mem::replace(&mut port.is_touched, true) {
+    /// A datagram to be sent, if there is one: see [`Outbox::put`].
+    pub(super) fn put(
+        &mut self,
+        number: usize,
+        write: impl FnOnce(&mut Vec<u8>) -> Option<Outgoing>,
+    ) -> bool {
+        let Some(port) = self.all.get_mut(number) else { return false };
+        let is_put = port.outbox.put(write);
+        if is_put && !core::mem::replace(&mut port.is_touched, true) {
             self.touched.push(number);
         }
+        is_put
     }
 
     /// Sends what was put down, as far as sockets take it. Answers those that have failed.

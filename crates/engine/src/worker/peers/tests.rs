@@ -62,14 +62,14 @@ impl Peer for Fake {
         self.script().sends.push_back([&[track], packet].concat());
     }
 
-    fn handle_datagram(&mut self, _: Time, from: SocketAddr, _: Mark, datagram: &mut [u8]) {
+    fn handle_datagram(&mut self, _: Time, (from, _): (SocketAddr, Mark), datagram: &mut [u8], _: &Recent) {
         self.script().heard.push((from, datagram.to_vec()));
     }
 
     fn poll_transmit(&mut self, _: Time, out: &mut Vec<u8>) -> Option<(SocketAddr, Mark)> {
         let mut script = self.script();
         script.polled += 1;
-        *out = script.sends.pop_front()?;
+        out.extend(script.sends.pop_front()?);
         Some((script.to.expect("an address"), Mark::None))
     }
 
@@ -77,7 +77,7 @@ impl Peer for Fake {
         self.script().due.map(|at| (at, PeerWake::Tell))
     }
 
-    fn handle_timeout(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time, _: &Recent) {
         let mut script = self.script();
         script.timeouts += 1;
         script.due = script.due.filter(|due| *due > now);

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use outflow_engine::Recent;
 use outflow_engine::message::Peer as _;
 use outflow_media::Time;
 use outflow_poc_socket::media::{self, Form, Packet};
 use outflow_poc_socket::{Options, PocSocket, Security};
-use outflow_udp::{Outbox, Parcels, inbox};
+use outflow_udp::{Outbox, Outgoing, Parcels, inbox};
 use tokio::time::timeout;
 
 use super::*;
@@ -36,14 +37,12 @@ impl Driven {
     fn turn(&mut self, now: Time) {
         while let Some(mut parcel) = self.parcels.take() {
             for it in parcel.iter() {
-                self.peer.handle_datagram(now, it.from, it.mark, it.bytes);
+                self.peer.handle_datagram(now, (it.from, it.mark), it.bytes, &Recent::default());
             }
         }
-        self.peer.handle_timeout(now);
-        let mut datagram = Vec::new();
-        while let Some((to, mark)) = self.peer.poll_transmit(now, &mut datagram) {
-            self.outbox.add(to, mark, &datagram);
-        }
+        self.peer.handle_timeout(now, &Recent::default());
+        let outgoing = |(to, mark)| Outgoing { to, from: None, mark };
+        while self.outbox.put(|out| self.peer.poll_transmit(now, out).map(outgoing)) {}
         self.outbox.send(&self.way.udp).expect("the socket lives");
         while self.peer.poll_event().is_some() {}
     }

@@ -118,7 +118,7 @@ impl Scene {
             packet.resize(20, 0);
         }
         packet.extend_from_slice(payload);
-        self.srtp.as_ref().expect("it is there").0.seal(&mut packet, 0).expect("RTP");
+        self.srtp.as_ref().expect("it is there").0.seal(&mut packet, 0, 0).expect("RTP");
         self.hand(&packet);
     }
 

@@ -1,97 +1,183 @@
-//! Packets that may be sent once more.
+//! Which packets went to a viewer of late, so that some can be sent once more. Their bytes are among those that all
+//! viewers of the worker were given ([`Recent`](outflow_engine::Recent)).
 
 use std::collections::VecDeque;
 
 use outflow_media::Time;
 
-use super::media::Media;
-use crate::limits::{KEPT_FOR, KEPT_MAX, PROBE_CHOICE, REPEAT_AFTER};
+use crate::limits::{KEPT_AT_FIRST, KEPT_FOR, KEPT_MAX, PROBE_CHOICE, REPEAT_AFTER, REPEATED_MAX};
 
-/// The newest packets of a track, in the order of their numbers.
+/// The newest packets of a track.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    packets: VecDeque<Packet>,
+    /// By the lowest bits of their numbers: a power of two of places, or none yet.
+    // bounded: by `KEPT_MAX`.
+    places: Vec<Sent>,
+    newest: u32,
+    /// When the first place was taken last, if it was.
+    came_round: Option<Time>,
+    /// What was sent once more of late, the newest behind.
+    // bounded: by `REPEATED_MAX`.
+    repeated: VecDeque<(u32, Time)>,
 }
 
-#[derive(Debug)]
-struct Packet {
-    media: Media,
-    sent: Time,
-    repeated: Option<Time>,
+/// What a packet was made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// The packet of the stream, by its number among those that were given.
+    pub(super) packet: u32,
+    pub(super) part: Part,
 }
+
+/// What of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Whole,
+    /// The parameter sets that stand in front of it.
+    Sets,
+    /// One of two, where it is too long for one.
+    First,
+    Second,
+}
+
+/// A packet that was sent. There are hundreds a viewer, so it is small.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    packet: u32,
+    /// The lowest bits of its number.
+    number: u16,
+    /// None of a place that is free.
+    part: Option<Part>,
+}
+
+const _: () = assert!(size_of::<Sent>() == 8 && KEPT_AT_FIRST.is_power_of_two() && KEPT_MAX < 1 << 16);
+
+const FREE: Sent = Sent { packet: 0, number: 0, part: None };
 
 impl Kept {
-    /// A packet is sent.
-    pub(super) fn add(&mut self, now: Time, media: Media) {
-        let is_old = |packet: &Packet| now.since(packet.sent) > KEPT_FOR;
-        while self.packets.len() >= KEPT_MAX || self.packets.front().is_some_and(is_old) {
-            self.packets.pop_front();
+    /// A packet is sent by this number.
+    pub(super) fn add(&mut self, now: Time, number: u32, origin: Origin) {
+        if self.places.is_empty() {
+            self.places.resize(KEPT_AT_FIRST, FREE);
         }
-        let at = self.packets.partition_point(|packet| packet.media.number < media.number);
-        self.packets.insert(at, Packet { media, sent: now, repeated: None });
+        if self.place(number) == 0 {
+            self.widen(now);
+        }
+        let (at, Origin { packet, part }) = (self.place(number), origin);
+        self.places[at] = Sent { packet, number: number as u16, part: Some(part) };
+        self.newest = self.newest.max(number);
     }
 
-    /// The largest of the newest packets, to be sent once more for the sake of it.
-    pub(super) fn large(&self) -> Option<&Media> {
-        let newest = self.packets.iter().rev().take(PROBE_CHOICE).map(|packet| &packet.media);
-        newest.max_by_key(|media| media.payload.len())
+    /// Numbers come round: twice as many places are needed, if that took less time than packets are kept.
+    fn widen(&mut self, now: Time) {
+        let is_soon = self.came_round.replace(now).is_some_and(|before| now.since(before) < KEPT_FOR);
+        if !is_soon || self.places.len() >= KEPT_MAX {
+            return;
+        }
+        let wider = vec![FREE; 2 * self.places.len()];
+        for sent in core::mem::replace(&mut self.places, wider) {
+            let at = self.place(sent.number.into());
+            if sent.part.is_some() {
+                self.places[at] = sent;
+            }
+        }
+    }
+
+    fn place(&self, number: u32) -> usize {
+        number as usize & (self.places.len() - 1)
+    }
+
+    /// The newest packets, the newest first: those of which one is sent once more for the sake of it.
+    pub(super) fn newest(&self) -> impl Iterator<Item = (u32, Origin)> {
+        let numbers = (0..PROBE_CHOICE as u32).filter_map(|back| self.newest.checked_sub(back));
+        numbers.filter_map(|number| Some((number, self.origin(number)?)))
     }
 
     /// The packet with this number, to be sent once more; none if it is not kept any more, or is on its way again.
-    pub(super) fn again(&mut self, now: Time, sequence: u16) -> Option<Media> {
-        let newest = self.packets.back()?.media.number;
-        let back = u32::from((newest as u16).wrapping_sub(sequence));
-        let number = newest.checked_sub(back)?;
-        let at = self.packets.binary_search_by_key(&number, |packet| packet.media.number).ok()?;
-        let packet = self.packets.get_mut(at)?;
-        let is_on_its_way = packet.repeated.is_some_and(|before| now.since(before) < REPEAT_AFTER);
-        if is_on_its_way || now.since(packet.sent) > KEPT_FOR {
+    pub(super) fn again(&mut self, now: Time, sequence: u16) -> Option<(u32, Origin)> {
+        let back = u32::from((self.newest as u16).wrapping_sub(sequence));
+        let number = self.newest.checked_sub(back)?;
+        let origin = self.origin(number)?;
+        let is_on_its_way =
+            |(repeated, at): &(u32, Time)| *repeated == number && now.since(*at) < REPEAT_AFTER;
+        if self.repeated.iter().rev().any(is_on_its_way) {
             return None;
         }
-        packet.repeated = Some(now);
-        Some(packet.media.clone())
+        if self.repeated.len() >= REPEATED_MAX {
+            self.repeated.pop_front();
+        }
+        self.repeated.push_back((number, now));
+        Some((number, origin))
+    }
+
+    fn origin(&self, number: u32) -> Option<Origin> {
+        let last = self.places.len().checked_sub(1)?;
+        let Sent { packet, number: kept, part } = self.places[number as usize & last];
+        let part = part.filter(|_| kept == number as u16)?;
+        Some(Origin { packet, part })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
+    use core::time::Duration;
 
     use super::*;
 
-    fn media(number: u32) -> Media {
-        Media { number, timestamp: number, marker: false, payload: Bytes::from_static(b"x") }
+    fn add(kept: &mut Kept, now: Time, number: u32) {
+        kept.add(now, number, Origin { packet: number + 7, part: Part::Whole });
     }
 
-    fn number(media: Option<Media>) -> Option<u32> {
-        media.map(|media| media.number)
+    /// By which number it goes, and which packet that is.
+    fn again(kept: &mut Kept, now: Time, sequence: u16) -> Option<(u32, u32)> {
+        kept.again(now, sequence).map(|(number, origin)| (number, origin.packet))
     }
 
     #[test]
     fn what_is_missing_is_sent_once_more_and_not_twice_at_once() {
         let mut kept = Kept::default();
         let now = Time::from_millis(1000);
+        assert_eq!(again(&mut kept, now, 0), None);
         for at in [65_534, 65_535, 65_537, 65_536] {
-            kept.add(now, media(at));
+            add(&mut kept, now, at);
         }
-        assert_eq!(number(kept.again(now, 65_535)), Some(65_535));
-        assert_eq!(number(kept.again(now, 0)), Some(65_536));
-        assert_eq!(number(kept.again(now, 65_535)), None, "it is on its way");
-        assert_eq!(number(kept.again(now + REPEAT_AFTER, 65_535)), Some(65_535));
+        assert_eq!(again(&mut kept, now, 65_535), Some((65_535, 65_542)));
+        assert_eq!(again(&mut kept, now, 0), Some((65_536, 65_543)));
+        assert_eq!(again(&mut kept, now, 65_535), None, "it is on its way");
+        assert_eq!(again(&mut kept, now + REPEAT_AFTER, 65_535), Some((65_535, 65_542)));
         for unknown in [2, 65_533, 30_000] {
-            assert_eq!(number(kept.again(now, unknown)), None, "{unknown}");
+            assert_eq!(again(&mut kept, now, unknown), None, "{unknown}");
         }
+        let newest: Vec<_> = kept.newest().map(|(number, _)| number).collect();
+        assert_eq!(newest, [65_537, 65_536, 65_535, 65_534]);
     }
 
     #[test]
-    fn what_is_old_is_of_no_use_any_more() {
-        let mut kept = Kept::default();
-        kept.add(Time::ZERO, media(300));
-        let late = Time::ZERO + KEPT_FOR + REPEAT_AFTER;
-        assert_eq!(number(kept.again(late, 300)), None);
-        kept.add(late, media(301));
-        assert_eq!(kept.packets.len(), 1);
-        (302..302 + 2 * KEPT_MAX as u32).for_each(|at| kept.add(late, media(at)));
-        assert_eq!(kept.packets.len(), KEPT_MAX);
+    fn there_is_room_for_what_comes_within_the_time_and_not_for_more() {
+        let of_track = |per_second: u32, packets: u32| {
+            let mut kept = Kept::default();
+            for at in 0..packets {
+                add(&mut kept, Time::ZERO + Duration::from_secs(1) * at / per_second, 300 + at);
+            }
+            kept
+        };
+        let mut sound = of_track(50, 5_000);
+        assert!(sound.places.len() <= 64);
+        let now = Time::from_millis(100_000);
+        assert_eq!(again(&mut sound, now, 5_270), Some((5_270, 5_277)));
+        let mut picture = of_track(400, 5_000);
+        assert!((400..=512).contains(&picture.places.len()), "{}", picture.places.len());
+        assert_eq!(again(&mut picture, now, 4_900), Some((4_900, 4_907)));
+        let mut fast = of_track(100_000, 5_000);
+        assert_eq!(fast.places.len(), KEPT_MAX);
+        assert_eq!(again(&mut fast, now, 5_299 - KEPT_MAX as u16), None);
+        assert_eq!(again(&mut fast, now, 5_300 - KEPT_MAX as u16), Some((4_276, 4_283)));
     }
+}
+#[cfg(test)]
+#[test]
+fn sizes_probe() {
+    use core::mem::size_of as s;
+    eprintln!("viewer {} session {} track {} way {} pace {} thinning {} unsent {} kept {} sending {}", s::<super::Viewer>(), s::<outflow_webrtc::Session>(), s::<super::Track>(), s::<super::Way>(), s::<super::Pace>(), s::<super::Thinning>(), s::<super::Unsent>(), s::<Kept>(), s::<super::Sending>());
+    eprintln!("sealer {} opener {} agent {} server {}", s::<outflow_srtp::Sealer>(), s::<outflow_srtp::Opener>(), s::<outflow_ice::Agent>(), s::<outflow_dtls::Server>());
 }

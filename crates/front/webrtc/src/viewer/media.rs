@@ -1,7 +1,7 @@
 //! A packet of a stream as a viewer gets it: with a header of its own.
 
 use arrayvec::ArrayVec;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use outflow_packet::DropReason;
 use outflow_rtp::RtpHeader;
 
@@ -50,16 +50,15 @@ pub(super) struct Read {
 impl Read {
     /// # Errors
     /// It is no packet of RTP.
-    pub(super) fn new(packet: &Bytes) -> Result<Self, DropReason> {
-        let header = RtpHeader::new_checked(packet).map_err(|_| DropReason::Malformed)?;
-        let start = header.payload_offset();
-        Ok(Read {
-            sequence: header.sequence(),
-            ssrc: header.ssrc(),
-            timestamp: header.timestamp(),
-            marker: header.marker(),
-            payload: packet.slice(start..start + header.payload().len()),
-        })
+    pub(super) fn new(mut packet: Bytes) -> Result<Self, DropReason> {
+        let header = RtpHeader::new_checked(&packet).map_err(|_| DropReason::Malformed)?;
+        let (sequence, ssrc) = (header.sequence(), header.ssrc());
+        let (timestamp, marker) = (header.timestamp(), header.marker());
+        let (start, length) = (header.payload_offset(), header.payload().len());
+        // As it is its own, there is no other owner of the bytes to count.
+        packet.advance(start);
+        packet.truncate(length);
+        Ok(Read { sequence, ssrc, timestamp, marker, payload: packet })
     }
 }
 
@@ -111,9 +110,8 @@ impl Elements {
 const DELAY: &str = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay";
 
 impl Media {
-    /// Writes the packet, as it is before it is sealed.
+    /// Writes the packet behind what is in `out`, as it is before it is sealed.
     pub(super) fn write(&self, head: Head, elements: Elements, at_once: bool, out: &mut Vec<u8>) {
-        out.clear();
         let first = if elements.is_none() { 0x80 } else { 0x90 };
         out.extend_from_slice(&[first, u8::from(self.marker) << 7 | head.payload_type]);
         out.extend_from_slice(&head.sequence.to_be_bytes());
@@ -135,7 +133,7 @@ mod tests {
 
     fn media() -> Media {
         let packet = Bytes::from_static(&[0x80, 0x80 | 96, 0, 9, 0, 0, 1, 0, 0, 0, 0, 5, b'a', b'b']);
-        let Read { sequence: 9, ssrc: 5, timestamp, marker, payload } = Read::new(&packet).expect("RTP")
+        let Read { sequence: 9, ssrc: 5, timestamp, marker, payload } = Read::new(packet).expect("RTP")
         else {
             panic!("another packet")
         };
@@ -150,7 +148,9 @@ mod tests {
     fn the_header_is_the_viewers_own_and_the_payload_the_streams() {
         let mut out = vec![1, 2, 3];
         media().write(head(None), Elements::default(), true, &mut out);
+        assert_eq!(out.drain(..3).as_slice(), [1, 2, 3]);
         assert_eq!(out, [0x80, 0x80 | 100, 0, 3, 0, 0, 1, 0, 0, 0, 0, 77, b'a', b'b']);
+        out.clear();
         media().write(head(Some(3)), Elements::default(), true, &mut out);
         assert_eq!(out[12..], [0, 3, b'a', b'b']);
     }
@@ -164,6 +164,7 @@ mod tests {
         let mut out = Vec::new();
         // None at all, or from none to 40.95 seconds.
         for (at_once, says) in [(true, [0; 3]), (false, [0, 0x0f, 0xff])] {
+            out.clear();
             media().write(head(None), elements, at_once, &mut out);
             let read = RtpHeader::new_checked(&out).expect("RTP");
             assert_eq!((read.extension(12), read.payload()), (Some(&says[..]), &b"ab"[..]));

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use outflow_control::SessionToken;
 use outflow_dtls::Scratch;
 use outflow_engine::message::{Peer, PeerEvent, PeerWake, ReceiverId};
-use outflow_engine::{PacketHead, Packets};
+use outflow_engine::{PacketHead, Packets, Recent};
 use outflow_ice::Path;
 use outflow_media::ecn::Mark;
 use outflow_media::{Rate, Time, TokenBucket};
@@ -31,7 +31,7 @@ use outflow_webrtc::{Output, Received, Session, Wake};
 use tokio::sync::mpsc;
 
 use crate::coming::ComingPlace;
-use crate::limits::{EVENTS_MAX, REPLIES_MAX, RTCP_BURST, RTCP_PER_SECOND, UNSENT_MAX};
+use crate::limits::{EVENTS_MAX, REPLIES_MAX, RTCP_BURST, RTCP_PER_SECOND, UNSENT_MAX, UNSENT_USUAL};
 use crate::port::News;
 use crate::saved::{SavedTrack, SavedViewer, encode};
 use crate::settings::NAME;
@@ -39,35 +39,39 @@ pub(crate) use media::Elements;
 use pace::Pace;
 use thin::Thinning;
 pub(crate) use track::Sending;
-use track::{Track, Unsent};
+use track::{Sent, Track, Unsent};
 use way::Way;
 
 /// Bytes that a packet takes on the way beside its own and those of UDP: header extensions, and what the seal adds.
 pub(crate) const OVERHEAD: usize = 12 + 16;
 
 /// The state machine of a viewer.
+// In this order: what each packet needs stands together, as there are thousands of viewers and little is in the cache.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Viewer {
-    id: ReceiverId,
-    session: Session,
-    news: mpsc::Sender<News>,
+    /// Where media goes, as the session has it.
+    to: Option<SocketAddr>,
     /// By the stream's number; none of what it does not get.
     tracks: Vec<Option<Track>>,
     // bounded: by `UNSENT_MAX`.
     unsent: VecDeque<Unsent>,
-    /// What the session says, and RTCP.
-    // bounded: by `REPLIES_MAX`.
-    replies: VecDeque<(SocketAddr, Vec<u8>)>,
-    // bounded: by `EVENTS_MAX`, and its end.
-    events: VecDeque<PeerEvent>,
     pace: Pace,
-    /// Of a viewer that says which packets came.
-    way: Option<Way>,
     /// What of pictures goes where that carries less.
     thinning: Thinning,
     /// A packet has found no room.
     waits: bool,
     session_due: Option<(Time, PeerWake)>,
+    /// What the session says, and RTCP.
+    // bounded: by `REPLIES_MAX`.
+    replies: VecDeque<(SocketAddr, Vec<u8>)>,
+    // bounded: by `EVENTS_MAX`, and its end.
+    events: VecDeque<PeerEvent>,
+    session: Session,
+    /// Of a viewer that says which packets came.
+    way: Option<Way>,
+    id: ReceiverId,
+    news: mpsc::Sender<News>,
     reports: TokenBucket,
     /// Its place among those that have not come yet.
     coming: Option<ComingPlace>,
@@ -122,6 +126,7 @@ impl Viewer {
             id,
             session,
             news,
+            to: None,
             tracks,
             unsent: VecDeque::new(),
             replies: VecDeque::new(),
@@ -142,6 +147,12 @@ impl Viewer {
 
     /// Does what the session says.
     fn drain(&mut self) {
+        self.session_due = self.obey();
+        self.to = self.session.path().map(|path| path.peer);
+    }
+
+    /// Answers when it is to be woken, and why.
+    fn obey(&mut self) -> Option<(Time, PeerWake)> {
         loop {
             match self.session.poll() {
                 Output::Send(path, bytes) => self.reply(path.peer, bytes),
@@ -150,14 +161,8 @@ impl Viewer {
                 Output::Invalid(path) => drop(self.news.try_send(News::Forget(self.id, path.peer))),
                 Output::Ready => self.coming = None,
                 Output::Ended(why) => self.events.push_back(PeerEvent::Closed(why.to_string())),
-                Output::Wait(at, why) => {
-                    self.session_due = Some((at, meaning(why)));
-                    return;
-                }
-                Output::Nothing => {
-                    self.session_due = None;
-                    return;
-                }
+                Output::Wait(at, why) => return Some((at, meaning(why))),
+                Output::Nothing => return None,
             }
         }
     }
@@ -169,14 +174,15 @@ impl Viewer {
         }
     }
 
-    /// Takes a packet of the stream, if there is room for it.
+    /// Takes a packet of the stream, if there is room for it. `packet` answers its bytes, and its number among those that
+    /// were given.
     fn take(
         &mut self,
         now: Time,
         head: &PacketHead,
-        mut packet: impl FnMut() -> Bytes,
+        mut packet: impl FnMut() -> (Bytes, u32),
     ) -> Result<(), Undelivered> {
-        let has_room = self.session.path().is_some() && self.unsent.len() < UNSENT_MAX;
+        let has_room = self.to.is_some() && self.unsent.len() < UNSENT_MAX;
         let number = usize::from(head.track);
         let Some(Some(track)) = self.tracks.get_mut(number) else {
             return if has_room { Ok(()) } else { Err(Undelivered::Later) };
@@ -184,34 +190,22 @@ impl Viewer {
         let thins = track.sending.is_video && !head.is_preamble && self.thinning.is_at_work();
         if thins && has_room {
             let (age, rank) = (head.worth.age(now), head.worth.rank);
-            if let Err(reason) = track.leave_out(&packet(), |at| self.thinning.takes(age, at, rank)) {
+            if let Err(reason) = track.leave_out(packet().0, |at| self.thinning.takes(age, at, rank)) {
                 self.pace.measure(head.worth.arrived, head.bytes);
                 return Err(Undelivered::Dropped(reason));
             }
         }
         if !has_room || !self.pace.passes(now, head.worth.arrived, head.bytes) {
             // They are not offered again.
-            return if head.is_preamble { track.remember(&packet()) } else { Err(Undelivered::Later) };
+            return if head.is_preamble { track.remember(packet().0) } else { Err(Undelivered::Later) };
         }
-        self.put(number, head, &packet())
-    }
-
-    /// Puts a packet of the stream among those that are to go.
-    fn put(&mut self, number: usize, head: &PacketHead, packet: &Bytes) -> Result<(), Undelivered> {
-        let Some(Some(track)) = self.tracks.get_mut(number) else { return Ok(()) };
-        let at_once = self.pace.is_catching_up();
-        let all = track.take(packet, head).map_err(Undelivered::Dropped)?;
-        self.unsent.extend(all.into_iter().map(|media| Unsent {
-            track: number,
-            media,
-            repair: None,
-            at_once,
-        }));
-        Ok(())
+        let (at_once, unsent) = (self.pace.is_catching_up(), &mut self.unsent);
+        let put = |media, way| unsent.push_back(Unsent { track: number, media, way, at_once });
+        track.take(packet(), head, put).map_err(Undelivered::Dropped)
     }
 
     /// RTCP of the viewer's.
-    fn hear(&mut self, now: Time, packet: &mut [u8]) {
+    fn hear(&mut self, now: Time, packet: &mut [u8], recent: &Recent) {
         if !self.reports.pass(now, Rate::per_second(RTCP_PER_SECOND)) {
             return;
         }
@@ -222,9 +216,9 @@ impl Viewer {
             _ => is_for_stream = true,
         });
         for (media, numbers) in lost {
-            self.repeat(now, media, &numbers);
+            self.repeat(now, recent, (media, &numbers));
         }
-        self.hear_of_packets(now, packet);
+        self.hear_of_packets(now, packet, recent);
         if is_for_stream && self.events.len() < EVENTS_MAX {
             let tracks = &self.tracks;
             rename(packet, false, |ssrc| {
@@ -240,7 +234,7 @@ impl Viewer {
     }
 
     /// What it says of which packets came.
-    fn hear_of_packets(&mut self, now: Time, packet: &[u8]) {
+    fn hear_of_packets(&mut self, now: Time, packet: &[u8], recent: &Recent) {
         let Some(way) = &mut self.way else { return };
         way.hear(now, packet, self.pace.catch_up_bps());
         let picture = self.tracks.iter().flatten().find(|track| track.sending.is_video);
@@ -261,28 +255,28 @@ impl Viewer {
         {
             self.events.push_back(PeerEvent::Rtcp(rtcp::key_frame_request(own, source, 0, NAME).into()));
         }
-        if let Some(bytes) = picture.and_then(Track::filler_bytes).filter(|_| !self.pace.is_catching_up()) {
-            way.look_for_more(now, self.pace.most_bps(), bytes + HEADER + OVERHEAD);
+        if let Some(picture) = picture.filter(|_| !self.pace.is_catching_up()) {
+            let bytes = || Some(picture.filler_bytes(recent)? + HEADER + OVERHEAD);
+            way.look_for_more(now, self.pace.most_bps(), bytes);
         }
-        self.fill_up(now);
+        self.fill_up(now, recent);
     }
 
     /// Sends what is due to find out what the way carries: packets that the viewer has already.
-    fn fill_up(&mut self, now: Time) {
+    fn fill_up(&mut self, now: Time, recent: &Recent) {
         let Some(way) = &mut self.way else { return };
         let is_picture = |track: &Option<Track>| track.as_ref().is_some_and(|track| track.sending.is_video);
         let Some(number) = self.tracks.iter().position(is_picture) else { return };
         for _ in 0..way.due(now) {
             let Some(Some(track)) = self.tracks.get_mut(number) else { return };
-            let Some((media, repair)) = track.filler().filter(|_| self.unsent.len() < UNSENT_MAX) else {
-                return;
-            };
-            self.unsent.push_back(Unsent { track: number, media, repair: Some(repair), at_once: false });
+            let filler = track.filler(recent).filter(|_| self.unsent.len() < UNSENT_MAX);
+            let Some((media, repair)) = filler else { return };
+            self.unsent.push_back(Unsent { track: number, media, way: Sent::Again(repair), at_once: false });
         }
     }
 
     /// Sends packets once more, as far as there is room and they are kept.
-    fn repeat(&mut self, now: Time, ssrc: u32, numbers: &[u16]) {
+    fn repeat(&mut self, now: Time, recent: &Recent, (ssrc, numbers): (u32, &[u16])) {
         let of = |track: &Option<Track>| track.as_ref().is_some_and(|track| track.sending.ssrc == ssrc);
         let Some(number) = self.tracks.iter().position(of) else { return };
         let Some(Some(track)) = self.tracks.get_mut(number) else { return };
@@ -290,25 +284,26 @@ impl Viewer {
             if self.unsent.len() >= UNSENT_MAX {
                 return;
             }
-            let Some((media, repair)) = track.repeat(now, *sequence) else { continue };
+            let Some((media, repair)) = track.repeat(now, recent, *sequence) else { continue };
             if !self.pace.repeats(now, media.payload.len()) {
                 return;
             }
-            self.unsent.push_back(Unsent { track: number, media, repair: Some(repair), at_once: false });
+            self.unsent.push_back(Unsent { track: number, media, way: Sent::Again(repair), at_once: false });
         }
     }
 
-    /// Writes and seals a packet.
-    fn seal(&mut self, now: Time, unsent: Unsent, out: &mut Vec<u8>) -> Option<SocketAddr> {
-        let path = self.session.path()?;
+    /// Writes a packet behind what is in `out`, and seals it.
+    fn seal(&mut self, now: Time, unsent: &Unsent, out: &mut Vec<u8>) -> Option<SocketAddr> {
+        let to = self.to?;
         let track = self.tracks.get_mut(unsent.track)?.as_mut()?;
-        let (mut head, rollovers) = track.head(&unsent);
+        let (mut head, rollovers) = track.head(unsent);
         let way = self.way.as_mut().filter(|_| track.sending.elements.transport.is_some());
         head.transport = way.map(|way| way.sent(now, unsent.media.payload.len() + HEADER + OVERHEAD));
+        let start = out.len();
         unsent.media.write(head, track.sending.elements, unsent.at_once, out);
-        self.session.seal(out, rollovers).ok()?;
+        self.session.seal(out, start, rollovers).ok()?;
         track.sent(now, unsent);
-        Some(path.peer)
+        Some(to)
     }
 }
 
@@ -331,7 +326,7 @@ fn meaning(why: Wake) -> PeerWake {
 impl Peer for Viewer {
     fn write(&mut self, now: Time, packets: &mut Packets<'_>, tell: &mut dyn FnMut(Report)) -> usize {
         for (index, head) in packets.heads().enumerate() {
-            match self.take(now, &head, || packets.joined(index, &[])) {
+            match self.take(now, &head, || packets.kept(index)) {
                 Ok(()) => {}
                 Err(Undelivered::Later) => {
                     self.waits = true;
@@ -350,35 +345,45 @@ impl Peer for Viewer {
 
     fn write_rtcp(&mut self, _: Time, track: u8, packet: &[u8]) {
         let Some(Some(track)) = self.tracks.get(usize::from(track)) else { return };
-        let Some(path) = self.session.path() else { return };
+        let Some(to) = self.to else { return };
         let (mut packet, own) = (packet.to_vec(), track.sending.ssrc);
         rename(&mut packet, true, |_| Some(own));
         if self.session.seal_control(&mut packet).is_ok() {
-            self.reply(path.peer, packet);
+            self.reply(to, packet);
         }
     }
 
-    fn handle_datagram(&mut self, now: Time, from: SocketAddr, _: Mark, datagram: &mut [u8]) {
+    fn handle_datagram(
+        &mut self,
+        now: Time,
+        (from, _): (SocketAddr, Mark),
+        datagram: &mut [u8],
+        recent: &Recent,
+    ) {
         let path = Path { own: 0, peer: from };
         let received = self.session.handle_datagram(now, path, datagram, &mut Scratch::default());
         if let Ok(Received::Control(length)) = received
             && let Some(packet) = datagram.get_mut(..length)
         {
-            self.hear(now, packet);
+            self.hear(now, packet, recent);
         }
         self.drain();
     }
 
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<(SocketAddr, Mark)> {
         if let Some((to, bytes)) = self.replies.pop_front() {
-            out.clear();
             out.extend_from_slice(&bytes);
             return Some((to, Mark::None));
         }
         while let Some(unsent) = self.unsent.pop_front() {
-            if let Some(to) = self.seal(now, unsent, out) {
+            let before = out.len();
+            if let Some(to) = self.seal(now, &unsent, out) {
                 return Some((to, Mark::None));
             }
+            out.truncate(before);
+        }
+        if self.unsent.capacity() > UNSENT_USUAL {
+            self.unsent.shrink_to(UNSENT_USUAL);
         }
         None
     }
@@ -389,20 +394,20 @@ impl Peer for Viewer {
         pace.into_iter().chain(filling).chain(self.session_due).min()
     }
 
-    fn handle_timeout(&mut self, now: Time) {
+    fn handle_timeout(&mut self, now: Time, recent: &Recent) {
         if self.session_due.is_some_and(|(at, _)| at <= now) {
             self.session.handle_timeout(now, &mut Scratch::default());
             self.drain();
         }
         self.pace.pass(now);
-        self.fill_up(now);
+        self.fill_up(now, recent);
     }
 
     fn poll_event(&mut self) -> Option<PeerEvent> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
-        let has_room = self.waits && self.session.path().is_some() && self.pace.until().is_none();
+        let has_room = self.waits && self.to.is_some() && self.pace.until().is_none();
         has_room.then(|| {
             self.waits = false;
             PeerEvent::Report(Report::Writable)

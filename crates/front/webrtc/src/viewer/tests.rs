@@ -34,6 +34,8 @@ struct Scene {
     now: Time,
     viewer: Viewer,
     browser: Browser,
+    /// What viewers were given.
+    recent: Recent,
     srtp: Option<(Sealer, Opener)>,
     told: mpsc::Receiver<News>,
     events: Vec<PeerEvent>,
@@ -69,7 +71,17 @@ impl Scene {
             &[(1, sending, Some(SETS))],
             (0, place, SessionToken::new().expect("randomness")),
         );
-        Scene { now, viewer, browser, srtp: None, told, events: Vec::new(), coming, sent: Vec::new() }
+        Scene {
+            now,
+            viewer,
+            browser,
+            recent: Recent::default(),
+            srtp: None,
+            told,
+            events: Vec::new(),
+            coming,
+            sent: Vec::new(),
+        }
     }
 
     /// One that has come.
@@ -88,7 +100,8 @@ impl Scene {
     }
 
     fn hand(&mut self, datagram: &[u8]) {
-        self.viewer.handle_datagram(self.now, PLACE, Mark::None, &mut datagram.to_vec());
+        let from = (PLACE, Mark::None);
+        self.viewer.handle_datagram(self.now, from, &mut datagram.to_vec(), &self.recent);
     }
 
     /// Both say what they have to say, until that is all.
@@ -98,8 +111,9 @@ impl Scene {
             while let Some((to, _)) = self.viewer.poll_transmit(self.now, &mut out) {
                 assert_eq!(to, PLACE);
                 self.browser.handle_datagram(self.now, &out);
-                if out[0] >= 128 {
-                    self.sent.push(out.clone());
+                let datagram = core::mem::take(&mut out);
+                if datagram[0] >= 128 {
+                    self.sent.push(datagram);
                 }
             }
             self.events.extend(core::iter::from_fn(|| self.viewer.poll_event()));
@@ -145,7 +159,9 @@ impl Scene {
         let rank = if payload[0] == 0x65 { Worth::most(arrived).rank } else { 0 };
         let is_preamble = payload.starts_with(&OTHER_SETS);
         let head = PacketHead { track, worth: Worth { rank, arrived }, bytes: packet.len(), is_preamble };
-        self.viewer.take(self.now, &head, || Bytes::copy_from_slice(&packet))
+        let packet = Bytes::from(packet);
+        let given = self.recent.add(self.now, packet.clone());
+        self.viewer.take(self.now, &head, || (packet.clone(), given))
     }
 
     /// What the viewer was sent since this was asked last: payload type, SSRC, sequence number, payload.
@@ -321,7 +337,7 @@ fn one_that_catches_up_goes_on_when_there_is_room() {
     let (at, why) = scene.viewer.next_timeout().expect("it waits");
     assert_eq!((why, scene.events.len()), (PeerWake::Pace, 0));
     scene.now = at;
-    scene.viewer.handle_timeout(at);
+    scene.viewer.handle_timeout(at, &scene.recent);
     scene.settle();
     assert_eq!(scene.events, [PeerEvent::Report(Report::Writable)]);
 }
@@ -341,7 +357,7 @@ fn its_end_is_told_whichever_way_it_comes() {
     while let Some((at, _)) = scene.viewer.next_timeout() {
         assert!(at <= scene.now + 2 * CONSENT, "it waits for ever");
         scene.now = at;
-        scene.viewer.handle_timeout(at);
+        scene.viewer.handle_timeout(at, &scene.recent);
         scene.settle();
     }
     assert!(closed(&scene.events).contains("nothing was heard"));

@@ -1,14 +1,13 @@
 //! A track as it goes to a viewer.
 
-use arrayvec::ArrayVec;
 use bytes::Bytes;
-use outflow_engine::PacketHead;
+use outflow_engine::{PacketHead, Recent};
 use outflow_media::Time;
 use outflow_packet::DropReason;
 use outflow_rtp::payload::Splitter;
 
 use super::Undelivered;
-use super::kept::Kept;
+use super::kept::{Kept, Origin, Part};
 use super::media::{Elements, Head, Media, Read};
 use super::numbers::Numbers;
 use crate::limits::PAYLOAD_BYTES_MAX;
@@ -51,10 +50,18 @@ pub(super) struct Track {
 pub(super) struct Unsent {
     pub(super) track: usize,
     pub(super) media: Media,
-    /// It is sent once more, by this number.
-    pub(super) repair: Option<u32>,
+    pub(super) way: Sent,
     /// The viewer is catching up: its picture is shown at once.
     pub(super) at_once: bool,
+}
+
+/// For the first time, or not.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Sent {
+    /// It was made of this, and can be made once more.
+    First(Origin),
+    /// By this number.
+    Again(u32),
 }
 
 impl Track {
@@ -104,19 +111,21 @@ impl Track {
         Track { sending, source, sets, key_at, numbers, kept, next_repair }
     }
 
-    /// Takes a packet of the stream: as one, or as two if it is too long, behind parameter sets where a key frame begins.
+    /// Takes a packet of the stream, which has this number among those that were given: as one, or as two if it is too
+    /// long, behind parameter sets where a key frame begins. `put` gets them in their order.
     ///
     /// # Errors
     /// It does not go.
     pub(super) fn take(
         &mut self,
-        packet: &Bytes,
+        (packet, given): (Bytes, u32),
         head: &PacketHead,
-    ) -> Result<ArrayVec<Media, 3>, DropReason> {
+        mut put: impl FnMut(Media, Sent),
+    ) -> Result<(), DropReason> {
+        let of = |part| Sent::First(Origin { packet: given, part });
         let Read { sequence, ssrc, timestamp, marker, payload } = Read::new(packet)?;
         self.source = Some(ssrc);
         let mut number = self.numbers.of(sequence).ok_or(DropReason::Late)?;
-        let mut all = ArrayVec::new();
         if head.is_preamble {
             // They stand in front of this one already.
             (self.sets, self.key_at) = (Some(payload.clone()), Some(timestamp));
@@ -129,19 +138,35 @@ impl Track {
         if let Some(sets) = self.sets.clone().filter(|_| begins)
             && let Some(next) = self.numbers.another(sequence)
         {
-            all.push(Media { number, timestamp, marker: false, payload: sets });
+            put(Media { number, timestamp, marker: false, payload: sets }, of(Part::Sets));
             number = next;
         }
         if payload.len() <= PAYLOAD_BYTES_MAX {
-            all.push(Media { number, timestamp, marker, payload });
-            return Ok(all);
+            put(Media { number, timestamp, marker, payload }, of(Part::Whole));
+            return Ok(());
         }
         let halves = self.sending.splitter.split(&payload).ok_or(DropReason::Oversized)?;
         let other = self.numbers.another(sequence).ok_or(DropReason::Oversized)?;
         let [one, two] = halves.map(Bytes::from);
-        all.push(Media { number, timestamp, marker: false, payload: one });
-        all.push(Media { number: other, timestamp, marker, payload: two });
-        Ok(all)
+        put(Media { number, timestamp, marker: false, payload: one }, of(Part::First));
+        put(Media { number: other, timestamp, marker, payload: two }, of(Part::Second));
+        Ok(())
+    }
+
+    /// The packet of this number once more, if what it was made of is still there.
+    fn once_more(&self, recent: &Recent, (number, origin): (u32, Origin)) -> Option<Media> {
+        let Read { timestamp, marker, payload, .. } = Read::new(recent.get(origin.packet)?.clone()).ok()?;
+        let half = |second: bool| {
+            let [one, two] = self.sending.splitter.split(&payload)?;
+            Some(Bytes::from(if second { two } else { one }))
+        };
+        let (payload, is_last) = match origin.part {
+            Part::Whole => (payload, true),
+            Part::Sets => (self.sets.clone()?, false),
+            Part::First => (half(false)?, false),
+            Part::Second => (half(true)?, true),
+        };
+        Some(Media { number, timestamp, marker: marker && is_last, payload })
     }
 
     /// Its own source, and the stream's, once a packet has come: what is said of it names them.
@@ -155,7 +180,7 @@ impl Track {
     /// It is left out, for this reason.
     pub(super) fn leave_out(
         &mut self,
-        packet: &Bytes,
+        packet: Bytes,
         goes: impl FnOnce(u32) -> Result<(), DropReason>,
     ) -> Result<(), DropReason> {
         let Read { sequence, timestamp, .. } = Read::new(packet)?;
@@ -166,7 +191,7 @@ impl Track {
     ///
     /// # Errors
     /// It is no packet of RTP.
-    pub(super) fn remember(&mut self, packet: &Bytes) -> Result<(), Undelivered> {
+    pub(super) fn remember(&mut self, packet: Bytes) -> Result<(), Undelivered> {
         let Read { payload, .. } = Read::new(packet).map_err(Undelivered::Dropped)?;
         self.sets = Some(payload);
         Ok(())
@@ -176,36 +201,45 @@ impl Track {
     pub(super) fn head(&self, unsent: &Unsent) -> (Head, u32) {
         let Sending { payload_type, ssrc, repair, .. } = self.sending;
         let first = unsent.media.number;
-        let (number, original, (payload_type, ssrc)) = match unsent.repair.zip(repair) {
-            Some((number, by)) => (number, Some(first as u16), by),
-            None => (first, None, (payload_type, ssrc)),
+        let (number, original, (payload_type, ssrc)) = match (unsent.way, repair) {
+            (Sent::Again(number), Some(by)) => (number, Some(first as u16), by),
+            _ => (first, None, (payload_type, ssrc)),
         };
         let head = Head { payload_type, ssrc, sequence: number as u16, original, transport: None };
         (head, number >> 16)
     }
 
-    /// A packet is sent: it is kept, if it can be sent once more.
-    pub(super) fn sent(&mut self, now: Time, unsent: Unsent) {
-        if unsent.repair.is_none() && self.sending.repair.is_some() {
-            self.kept.add(now, unsent.media);
+    /// A packet is sent. It is known what it was made of, if it can be sent once more.
+    pub(super) fn sent(&mut self, now: Time, unsent: &Unsent) {
+        if let Sent::First(origin) = unsent.way
+            && self.sending.repair.is_some()
+        {
+            self.kept.add(now, unsent.media.number, origin);
         }
     }
 
     /// A packet that the viewer lacks, and the number by which it is sent once more.
-    pub(super) fn repeat(&mut self, now: Time, sequence: u16) -> Option<(Media, u32)> {
-        let media = self.kept.again(now, sequence)?;
+    pub(super) fn repeat(&mut self, now: Time, recent: &Recent, sequence: u16) -> Option<(Media, u32)> {
+        let lost = self.kept.again(now, sequence)?;
+        let media = self.once_more(recent, lost)?;
         Some((media, self.repair_number()))
     }
 
-    /// A packet that the viewer has, and the number by which it is sent once more: for a probe.
-    pub(super) fn filler(&mut self) -> Option<(Media, u32)> {
-        let media = self.kept.large()?.clone();
+    /// A packet that the viewer has, the largest of the newest, and the number by which it is sent once more: for a probe.
+    pub(super) fn filler(&mut self, recent: &Recent) -> Option<(Media, u32)> {
+        let media = self.large(recent)?;
         Some((media, self.repair_number()))
     }
 
     /// Bytes of the payload of a [`filler`](Self::filler); none if there is no packet.
-    pub(super) fn filler_bytes(&self) -> Option<usize> {
-        self.kept.large().map(|media| media.payload.len())
+    pub(super) fn filler_bytes(&self, recent: &Recent) -> Option<usize> {
+        self.large(recent).map(|media| media.payload.len())
+    }
+
+    fn large(&self, recent: &Recent) -> Option<Media> {
+        let bytes = |origin: Origin| recent.get(origin.packet).map_or(0, Bytes::len);
+        let whole = self.kept.newest().filter(|(_, origin)| origin.part == Part::Whole);
+        self.once_more(recent, whole.max_by_key(|(_, origin)| bytes(*origin))?)
     }
 
     fn repair_number(&mut self) -> u32 {

@@ -150,10 +150,11 @@ impl Way {
     }
 
     /// Begins to look for more if that is of use: the viewer has had streams of `most_bps`. What fills up has packets of
-    /// `bytes`.
-    pub(super) fn look_for_more(&mut self, now: Time, most_bps: u64, bytes: usize) {
+    /// `bytes`; nothing can if there is no packet.
+    pub(super) fn look_for_more(&mut self, now: Time, most_bps: u64, bytes: impl FnOnce() -> Option<usize>) {
         let is_idle = self.filling.is_none() && self.trial.is_none();
         let Some(estimator) = self.estimator.as_mut().filter(|_| is_idle) else { return };
+        let Some(bytes) = bytes() else { return };
         let wanted_bps = most_bps / 100 * PROBE_WANTED_PERCENT;
         let trial_bps = wanted_bps.min(estimator.estimate_bps());
         if now >= self.next_trial && is_less(self.shown_bps, trial_bps, TRIAL_GAINS_PERCENT) {

@@ -105,7 +105,7 @@ impl Streamed {
                 }
             }
             let now = self.scene.now;
-            self.scene.viewer.handle_timeout(now);
+            self.scene.viewer.handle_timeout(now, &self.scene.recent);
             self.write();
             self.settle();
             self.link.says(now).into_iter().for_each(|message| self.scene.say(message));
@@ -127,8 +127,10 @@ impl Streamed {
 
     /// Gives the viewer what it takes.
     fn write(&mut self) {
+        let Scene { now, viewer, recent, .. } = &mut self.scene;
         while let Some((head, packet)) = self.owed.front() {
-            if self.scene.viewer.take(self.scene.now, head, || packet.clone()) == Err(Undelivered::Later) {
+            let given = || (packet.clone(), recent.add(*now, packet.clone()));
+            if viewer.take(*now, head, given) == Err(Undelivered::Later) {
                 return;
             }
             self.owed.pop_front();
