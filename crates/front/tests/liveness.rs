@@ -14,7 +14,9 @@ use http_body_util::BodyExt as _;
 use outflow_config::Config;
 use outflow_control::{Control, Front, Playing, PublishOptions, Publisher, Relay, Started, Task};
 use outflow_door::local::own_user;
-use outflow_engine::message::{ControlError, Delivery, Peer, PeerEvent, PeerPath, PeerWake, Receiver};
+use outflow_engine::message::{
+    ControlError, Delivery, Outlet, Peer, PeerEvent, PeerPath, PeerWake, Receiver,
+};
 use outflow_engine::{Packets, Recent};
 use outflow_media::ecn::Mark;
 use outflow_media::{Format, Time, Track};
@@ -43,7 +45,13 @@ fn hanging() -> (Mistaken, mpsc::Receiver<()>, mpsc::Sender<()>) {
 }
 
 impl Peer for Mistaken {
-    fn write(&mut self, _: Time, packets: &mut Packets<'_>, _: &mut dyn FnMut(Report)) -> usize {
+    fn write(
+        &mut self,
+        _: Time,
+        packets: &mut Packets<'_>,
+        _: Option<&mut dyn Outlet>,
+        _: &mut dyn FnMut(Report),
+    ) -> usize {
         match self {
             Mistaken::Panics => panic!("on purpose"),
             Mistaken::Hangs(begun, until) => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use outflow_control::{Control, Playing, PublishOptions, Publisher, Relay};
-use outflow_engine::message::{CloseReason, Delivery, Peer, PeerEvent, PeerPath, PeerWake, Receiver};
+use outflow_engine::message::{CloseReason, Delivery, Outlet, Peer, PeerEvent, PeerPath, PeerWake, Receiver};
 use outflow_engine::{Packets, Recent};
 use outflow_media::ecn::Mark;
 use outflow_media::{Format, Time, Track};
@@ -32,7 +32,13 @@ struct Slow {
 }
 
 impl Peer for Slow {
-    fn write(&mut self, _: Time, packets: &mut Packets<'_>, _: &mut dyn FnMut(Report)) -> usize {
+    fn write(
+        &mut self,
+        _: Time,
+        packets: &mut Packets<'_>,
+        _: Option<&mut dyn Outlet>,
+        _: &mut dyn FnMut(Report),
+    ) -> usize {
         let taken = packets.heads().len().min(self.credit);
         self.credit -= taken;
         self.sends.extend((0..taken).map(|index| packets.joined(index, b"P")));

@@ -13,12 +13,14 @@ mod tests;
 /// The state machine of a peer.
 ///
 /// After each call that is given `now` it is to be polled, until it says to wait.
+// In this order: what each packet needs stands in front.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Session {
+    keys: Option<Keys>,
     agent: Agent,
     /// None of one that has been agreed with elsewhere.
     dtls: Option<Server>,
-    keys: Option<Keys>,
     /// Where DTLS came from last, and goes to.
     at: Option<Path>,
     has_ended: bool,
@@ -40,11 +42,12 @@ pub struct Saved {
 }
 
 #[derive(Debug)]
+#[repr(C)]
 struct Keys {
-    profile: Profile,
-    halves: Halves,
     sealer: Sealer,
     opener: Opener,
+    profile: Profile,
+    halves: Halves,
 }
 
 /// What a [`Session`] wants done, or tells.

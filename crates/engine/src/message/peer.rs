@@ -21,8 +21,15 @@ use crate::send::{Packets, Recent};
 /// Dropping it ends it.
 pub trait Peer: Send + fmt::Debug {
     /// Takes packets, from the first on, and answers how many. The others are offered again after a
-    /// [`Report::Writable`]. What it takes and does not send is told by `tell`, or later by an event.
-    fn write(&mut self, now: Time, packets: &mut Packets<'_>, tell: &mut dyn FnMut(Report)) -> usize;
+    /// [`Report::Writable`]. What it takes and does not send is told by `tell`, or later by an event. What it has to
+    /// send because of them may go to `out` at once, if there is one and nothing is to go before.
+    fn write(
+        &mut self,
+        now: Time,
+        packets: &mut Packets<'_>,
+        out: Option<&mut dyn Outlet>,
+        tell: &mut dyn FnMut(Report),
+    ) -> usize;
 
     /// An RTCP packet of the relay about a track. It is left out if there is no room for it.
     fn write_rtcp(&mut self, now: Time, track: u8, packet: &[u8]);
@@ -51,6 +58,12 @@ pub trait Peer: Send + fmt::Debug {
     fn save(&self) -> Option<Vec<u8>> {
         None
     }
+}
+
+/// What takes datagrams of a [`Peer`] at once.
+pub trait Outlet {
+    /// Takes the one that `write` puts behind what it is given, if it has one: see [`Peer::poll_transmit`].
+    fn put(&mut self, write: &mut dyn FnMut(&mut Vec<u8>) -> Option<(SocketAddr, Mark)>);
 }
 
 /// Why a [`Peer`] wants to be called at a certain time.

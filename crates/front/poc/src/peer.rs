@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use outflow_engine::message::{Peer, PeerEvent, PeerWake};
+use outflow_engine::message::{Outlet, Peer, PeerEvent, PeerWake};
 use outflow_engine::{PacketHead, Packets, Recent};
 use outflow_media::{Importance, Time};
 use outflow_packet::DropReason;
@@ -130,7 +130,13 @@ enum Undelivered {
 }
 
 impl Peer for PocPeer {
-    fn write(&mut self, now: Time, packets: &mut Packets<'_>, tell: &mut dyn FnMut(Report)) -> usize {
+    fn write(
+        &mut self,
+        now: Time,
+        packets: &mut Packets<'_>,
+        _: Option<&mut dyn Outlet>,
+        tell: &mut dyn FnMut(Report),
+    ) -> usize {
         for (index, head) in packets.heads().enumerate() {
             match self.give(now, (packets, index), &head) {
                 Ok(()) => {}

@@ -8,9 +8,11 @@ mod ports;
 mod ready;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use bytes::BytesMut;
 use outflow_media::Time;
+use outflow_media::ecn::Mark;
 use outflow_relay::{Priority, Report, SinkKey};
 use outflow_udp::limits::DATAGRAMS_A_TURN;
 use outflow_udp::{Outgoing, OwnOfPeer, Parcel, Parcels};
@@ -22,7 +24,7 @@ use super::timers::Timers;
 use super::watch::{Watch, Watched};
 use crate::clock::Clock;
 use crate::limits::WORK_ROUND;
-use crate::message::{CloseReason, Peer, PeerEvent, PeerPath, ReceiverId};
+use crate::message::{CloseReason, Outlet, Peer, PeerEvent, PeerPath, ReceiverId};
 use crate::send::{Packets, Piece, Recent};
 use ports::Ports;
 use ready::Ready;
@@ -70,6 +72,22 @@ pub(super) struct Whose {
 pub(super) struct Heard {
     pub(super) whose: Whose,
     pub(super) event: PeerEvent,
+}
+
+/// The way out of a peer that has nothing else to send.
+struct Open<'a> {
+    ports: &'a mut Ports,
+    port: usize,
+    own: &'a OwnOfPeer,
+    room: &'a mut usize,
+}
+
+impl Outlet for Open<'_> {
+    fn put(&mut self, write: &mut dyn FnMut(&mut Vec<u8>) -> Option<(SocketAddr, Mark)>) {
+        let outgoing = |(to, mark)| Outgoing { to, from: self.own.of(to), mark };
+        self.ports.put(self.port, |out| write(out).map(outgoing));
+        *self.room = self.room.saturating_sub(1);
+    }
 }
 
 impl LivePeer {
@@ -183,7 +201,10 @@ impl Peers {
         for key in members {
             let Some(place) = place_of(*key) else { continue };
             let Some(live) = self.all.get_mut(place) else { continue };
-            let taken = live.peer.write(now, &mut packets, &mut |told| report(*key, told));
+            let (is_first, own) = (!live.is_ready && !self.ports.is_full(live.port), &live.own);
+            let mut outlet = Open { ports: &mut self.ports, port: live.port, own, room: &mut room };
+            let out = is_first.then_some(&mut outlet as &mut dyn Outlet);
+            let taken = live.peer.write(now, &mut packets, out, &mut |told| report(*key, told));
             if let Some(piece) = pieces.get(taken) {
                 report(*key, Report::Blocked { next: piece.seq });
             }
@@ -195,6 +216,10 @@ impl Peers {
 
     /// Sends what one has to send, unless it has to wait for others, or something is due: it has its turn then.
     fn go_ahead(&mut self, now: Time, place: usize, room: &mut usize) {
+        if *room == 0 {
+            self.flush();
+            *room = DATAGRAMS_A_TURN;
+        }
         let Some(live) = self.all.get_mut(place) else { return };
         if live.is_ready || live.timer.is_none_or(|at| at <= now) {
             return self.make_ready(place);

@@ -59,6 +59,11 @@ impl Ports {
         self.all.try_remove(number)
     }
 
+    /// Whether a port takes nothing now.
+    pub(super) fn is_full(&self, port: usize) -> bool {
+        self.all.get(port).is_some_and(|port| port.is_full)
+    }
+
     /// Whether a peer has to wait until a port takes more; it is among those that are told.
     pub(super) fn waits(&mut self, port: usize, peer: usize) -> bool {
         match self.all.get_mut(port) {

@@ -11,7 +11,7 @@ use outflow_packet::DropReason;
 use outflow_udp::{HandedOver, Inbox, Options, Udp, inbox};
 
 use super::*;
-use crate::message::PeerWake;
+use crate::message::{Outlet, PeerWake};
 use crate::send::Worth;
 
 /// What a peer was told, and what it is to say.
@@ -40,7 +40,13 @@ impl Fake {
 }
 
 impl Peer for Fake {
-    fn write(&mut self, _: Time, packets: &mut Packets<'_>, tell: &mut dyn FnMut(Report)) -> usize {
+    fn write(
+        &mut self,
+        _: Time,
+        packets: &mut Packets<'_>,
+        _: Option<&mut dyn Outlet>,
+        tell: &mut dyn FnMut(Report),
+    ) -> usize {
         let mut script = self.script();
         for index in 0..packets.heads().len() {
             if script.room == 0 {

@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use outflow_control::SessionToken;
 use outflow_dtls::Scratch;
-use outflow_engine::message::{Peer, PeerEvent, PeerWake, ReceiverId};
+use outflow_engine::message::{Outlet, Peer, PeerEvent, PeerWake, ReceiverId};
 use outflow_engine::{PacketHead, Packets, Recent};
 use outflow_ice::Path;
 use outflow_media::ecn::Mark;
@@ -28,6 +28,7 @@ use outflow_relay::Report;
 use outflow_rtp::HEADER;
 use outflow_rtp::rtcp::{self, estimated, rename, without_estimate};
 use outflow_webrtc::{Output, Received, Session, Wake};
+use smallvec::SmallVec;
 use tokio::sync::mpsc;
 
 use crate::coming::ComingPlace;
@@ -52,8 +53,8 @@ pub(crate) const OVERHEAD: usize = 12 + 16;
 pub(crate) struct Viewer {
     /// Where media goes, as the session has it.
     to: Option<SocketAddr>,
-    /// By the stream's number; none of what it does not get.
-    tracks: Vec<Option<Track>>,
+    /// What it gets: picture and sound, mostly.
+    tracks: SmallVec<[Track; 2]>,
     // bounded: by `UNSENT_MAX`.
     unsent: VecDeque<Unsent>,
     pace: Pace,
@@ -90,7 +91,7 @@ impl Viewer {
         (random, coming, token): (u32, ComingPlace, SessionToken),
     ) -> Self {
         let track = |(number, sending, sets): &(u8, Sending, Option<Bytes>)| {
-            (*number, Track::new(*sending, sets.clone(), random))
+            Track::new(*number, (*sending, sets.clone()), random)
         };
         let numbered = sending.iter().any(|(_, sending, _)| sending.elements.transport.is_some());
         let way = numbered.then(|| Way::new(random as u16));
@@ -104,30 +105,24 @@ impl Viewer {
         news: mpsc::Sender<News>,
         (tracks, way, token): (Vec<SavedTrack>, Option<(u16, u64)>, SessionToken),
     ) -> Self {
-        let tracks = tracks.into_iter().map(|track| (track.number, Track::resume(track)));
+        let tracks = tracks.into_iter().map(Track::resume);
         Self::begin((id, session, news, token), tracks, way.map(Way::resume), None)
     }
 
     /// One that has come, unless it has a place among those that have not.
     fn begin(
         (id, session, news, token): (ReceiverId, Session, mpsc::Sender<News>, SessionToken),
-        numbered: impl Iterator<Item = (u8, Track)>,
+        tracks: impl Iterator<Item = Track>,
         way: Option<Way>,
         coming: Option<ComingPlace>,
     ) -> Self {
-        let mut tracks: Vec<Option<Track>> = Vec::new();
-        for (number, track) in numbered {
-            let number = usize::from(number);
-            tracks.resize_with(tracks.len().max(number + 1), || None);
-            tracks[number].get_or_insert(track);
-        }
         let has_come = coming.is_none();
         let mut viewer = Viewer {
             id,
             session,
             news,
             to: None,
-            tracks,
+            tracks: tracks.collect(),
             unsent: VecDeque::new(),
             replies: VecDeque::new(),
             events: VecDeque::new(),
@@ -175,18 +170,19 @@ impl Viewer {
     }
 
     /// Takes a packet of the stream, if there is room for it. `packet` answers its bytes, and its number among those that
-    /// were given.
+    /// were given. It goes to `out` if there is one, and it is its turn.
     fn take(
         &mut self,
         now: Time,
         head: &PacketHead,
         mut packet: impl FnMut() -> (Bytes, u32),
+        out: Option<&mut dyn Outlet>,
     ) -> Result<(), Undelivered> {
         let has_room = self.to.is_some() && self.unsent.len() < UNSENT_MAX;
-        let number = usize::from(head.track);
-        let Some(Some(track)) = self.tracks.get_mut(number) else {
+        let Some(place) = self.tracks.iter().position(|track| track.number == head.track) else {
             return if has_room { Ok(()) } else { Err(Undelivered::Later) };
         };
+        let track = &mut self.tracks[place];
         let thins = track.sending.is_video && !head.is_preamble && self.thinning.is_at_work();
         if thins && has_room {
             let (age, rank) = (head.worth.age(now), head.worth.rank);
@@ -199,9 +195,14 @@ impl Viewer {
             // They are not offered again.
             return if head.is_preamble { track.remember(packet().0) } else { Err(Undelivered::Later) };
         }
-        let (at_once, unsent) = (self.pace.is_catching_up(), &mut self.unsent);
-        let put = |media, way| unsent.push_back(Unsent { track: number, media, way, at_once });
-        track.take(packet(), head, put).map_err(Undelivered::Dropped)
+        let at_once = self.pace.is_catching_up();
+        let all = track.take(packet(), head).map_err(Undelivered::Dropped)?;
+        let all = all.into_iter().map(|(media, way)| Unsent { track: place, media, way, at_once });
+        match out.filter(|_| self.unsent.is_empty() && self.replies.is_empty()) {
+            Some(out) => all.for_each(|unsent| out.put(&mut |bytes| self.seal(now, &unsent, bytes))),
+            None => self.unsent.extend(all),
+        }
+        Ok(())
     }
 
     /// RTCP of the viewer's.
@@ -222,11 +223,7 @@ impl Viewer {
         if is_for_stream && self.events.len() < EVENTS_MAX {
             let tracks = &self.tracks;
             rename(packet, false, |ssrc| {
-                tracks
-                    .iter()
-                    .flatten()
-                    .find(|track| track.sending.ssrc == ssrc)
-                    .and_then(|track| track.source)
+                tracks.iter().find(|track| track.sending.ssrc == ssrc).and_then(|track| track.source)
             });
             // Chromium's own estimate begins below what the way carries, and stays there where little is sent.
             self.events.push_back(PeerEvent::Rtcp(without_estimate(packet).into()));
@@ -237,7 +234,7 @@ impl Viewer {
     fn hear_of_packets(&mut self, now: Time, packet: &[u8], recent: &Recent) {
         let Some(way) = &mut self.way else { return };
         way.hear(now, packet, self.pace.catch_up_bps());
-        let picture = self.tracks.iter().flatten().find(|track| track.sending.is_video);
+        let picture = self.tracks.iter().find(|track| track.sending.is_video);
         if let Some(bps) = way.news(now) {
             self.pace.carries(bps);
             if let Some((own, source)) = picture.and_then(Track::ends)
@@ -265,21 +262,19 @@ impl Viewer {
     /// Sends what is due to find out what the way carries: packets that the viewer has already.
     fn fill_up(&mut self, now: Time, recent: &Recent) {
         let Some(way) = &mut self.way else { return };
-        let is_picture = |track: &Option<Track>| track.as_ref().is_some_and(|track| track.sending.is_video);
-        let Some(number) = self.tracks.iter().position(is_picture) else { return };
+        let Some(place) = self.tracks.iter().position(|track| track.sending.is_video) else { return };
         for _ in 0..way.due(now) {
-            let Some(Some(track)) = self.tracks.get_mut(number) else { return };
-            let filler = track.filler(recent).filter(|_| self.unsent.len() < UNSENT_MAX);
+            let filler = self.tracks[place].filler(recent).filter(|_| self.unsent.len() < UNSENT_MAX);
             let Some((media, repair)) = filler else { return };
-            self.unsent.push_back(Unsent { track: number, media, way: Sent::Again(repair), at_once: false });
+            self.unsent.push_back(Unsent { track: place, media, way: Sent::Again(repair), at_once: false });
         }
     }
 
     /// Sends packets once more, as far as there is room and they are kept.
     fn repeat(&mut self, now: Time, recent: &Recent, (ssrc, numbers): (u32, &[u16])) {
-        let of = |track: &Option<Track>| track.as_ref().is_some_and(|track| track.sending.ssrc == ssrc);
-        let Some(number) = self.tracks.iter().position(of) else { return };
-        let Some(Some(track)) = self.tracks.get_mut(number) else { return };
+        let of = |track: &Track| track.sending.ssrc == ssrc;
+        let Some(place) = self.tracks.iter().position(of) else { return };
+        let track = &mut self.tracks[place];
         for sequence in numbers {
             if self.unsent.len() >= UNSENT_MAX {
                 return;
@@ -288,14 +283,14 @@ impl Viewer {
             if !self.pace.repeats(now, media.payload.len()) {
                 return;
             }
-            self.unsent.push_back(Unsent { track: number, media, way: Sent::Again(repair), at_once: false });
+            self.unsent.push_back(Unsent { track: place, media, way: Sent::Again(repair), at_once: false });
         }
     }
 
-    /// Writes a packet behind what is in `out`, and seals it.
-    fn seal(&mut self, now: Time, unsent: &Unsent, out: &mut Vec<u8>) -> Option<SocketAddr> {
+    /// Writes a packet behind what is in `out`, and seals it. What stands there is of no use if it does not go.
+    fn seal(&mut self, now: Time, unsent: &Unsent, out: &mut Vec<u8>) -> Option<(SocketAddr, Mark)> {
         let to = self.to?;
-        let track = self.tracks.get_mut(unsent.track)?.as_mut()?;
+        let track = self.tracks.get_mut(unsent.track)?;
         let (mut head, rollovers) = track.head(unsent);
         let way = self.way.as_mut().filter(|_| track.sending.elements.transport.is_some());
         head.transport = way.map(|way| way.sent(now, unsent.media.payload.len() + HEADER + OVERHEAD));
@@ -303,7 +298,7 @@ impl Viewer {
         unsent.media.write(head, track.sending.elements, unsent.at_once, out);
         self.session.seal(out, start, rollovers).ok()?;
         track.sent(now, unsent);
-        Some(to)
+        Some((to, Mark::None))
     }
 }
 
@@ -324,9 +319,16 @@ fn meaning(why: Wake) -> PeerWake {
 }
 
 impl Peer for Viewer {
-    fn write(&mut self, now: Time, packets: &mut Packets<'_>, tell: &mut dyn FnMut(Report)) -> usize {
+    fn write(
+        &mut self,
+        now: Time,
+        packets: &mut Packets<'_>,
+        mut out: Option<&mut dyn Outlet>,
+        tell: &mut dyn FnMut(Report),
+    ) -> usize {
         for (index, head) in packets.heads().enumerate() {
-            match self.take(now, &head, || packets.kept(index)) {
+            let out = out.as_mut().map(|out| &mut **out as &mut dyn Outlet);
+            match self.take(now, &head, || packets.kept(index), out) {
                 Ok(()) => {}
                 Err(Undelivered::Later) => {
                     self.waits = true;
@@ -344,7 +346,7 @@ impl Peer for Viewer {
     }
 
     fn write_rtcp(&mut self, _: Time, track: u8, packet: &[u8]) {
-        let Some(Some(track)) = self.tracks.get(usize::from(track)) else { return };
+        let Some(track) = self.tracks.iter().find(|known| known.number == track) else { return };
         let Some(to) = self.to else { return };
         let (mut packet, own) = (packet.to_vec(), track.sending.ssrc);
         rename(&mut packet, true, |_| Some(own));
@@ -377,8 +379,8 @@ impl Peer for Viewer {
         }
         while let Some(unsent) = self.unsent.pop_front() {
             let before = out.len();
-            if let Some(to) = self.seal(now, &unsent, out) {
-                return Some((to, Mark::None));
+            if let Some(sealed) = self.seal(now, &unsent, out) {
+                return Some(sealed);
             }
             out.truncate(before);
         }
@@ -415,7 +417,7 @@ impl Peer for Viewer {
     }
 
     fn save(&self) -> Option<Vec<u8>> {
-        let tracks = (0..).zip(&self.tracks).filter_map(|(number, track)| Some(track.as_ref()?.save(number)));
+        let tracks = self.tracks.iter().map(Track::save);
         let saved = SavedViewer {
             session: self.session.save()?.into(),
             tracks: tracks.collect(),

@@ -161,7 +161,7 @@ impl Scene {
         let head = PacketHead { track, worth: Worth { rank, arrived }, bytes: packet.len(), is_preamble };
         let packet = Bytes::from(packet);
         let given = self.recent.add(self.now, packet.clone());
-        self.viewer.take(self.now, &head, || (packet.clone(), given))
+        self.viewer.take(self.now, &head, || (packet.clone(), given), None)
     }
 
     /// What the viewer was sent since this was asked last: payload type, SSRC, sequence number, payload.

@@ -1,5 +1,6 @@
 //! A track as it goes to a viewer.
 
+use arrayvec::ArrayVec;
 use bytes::Bytes;
 use outflow_engine::{PacketHead, Recent};
 use outflow_media::Time;
@@ -31,6 +32,8 @@ pub(crate) struct Sending {
 
 #[derive(Debug)]
 pub(super) struct Track {
+    /// The stream's number of it.
+    pub(super) number: u8,
     pub(super) sending: Sending,
     /// What the stream's packets of it are from, once one has come.
     pub(super) source: Option<u32>,
@@ -66,18 +69,18 @@ pub(super) enum Sent {
 
 impl Track {
     /// One whose numbers begin where `random` says, with these parameter sets.
-    pub(super) fn new(sending: Sending, sets: Option<Bytes>, random: u32) -> Self {
+    pub(super) fn new(number: u8, (sending, sets): (Sending, Option<Bytes>), random: u32) -> Self {
         let next_repair = 256 + (random >> 16 & 0x3fff);
         let (numbers, kept) = (Numbers::new(random), Kept::default());
-        Track { sending, source: None, sets, key_at: None, numbers, kept, next_repair }
+        Track { number, sending, source: None, sets, key_at: None, numbers, kept, next_repair }
     }
 
     /// As it goes on in another process. Packets that could be sent once more stay here.
-    pub(super) fn save(&self, number: u8) -> SavedTrack {
+    pub(super) fn save(&self) -> SavedTrack {
         let Sending { payload_type, ssrc, is_video, repair, elements, splitter } = self.sending;
         let (first, newest, given) = self.numbers.save();
         SavedTrack {
-            number,
+            number: self.number,
             payload_type,
             ssrc,
             is_video,
@@ -97,7 +100,9 @@ impl Track {
 
     /// It goes on there.
     pub(super) fn resume(saved: SavedTrack) -> Self {
-        let SavedTrack { delay, transport, first, newest, given, source, key_at, next_repair, .. } = saved;
+        let SavedTrack {
+            number, delay, transport, first, newest, given, source, key_at, next_repair, ..
+        } = saved;
         let sending = Sending {
             payload_type: saved.payload_type,
             ssrc: saved.ssrc,
@@ -108,11 +113,11 @@ impl Track {
         };
         let sets = saved.sets.map(|sets| Bytes::from(Vec::from(sets)));
         let (numbers, kept) = (Numbers::resume((first, newest, given)), Kept::default());
-        Track { sending, source, sets, key_at, numbers, kept, next_repair }
+        Track { number, sending, source, sets, key_at, numbers, kept, next_repair }
     }
 
     /// Takes a packet of the stream, which has this number among those that were given: as one, or as two if it is too
-    /// long, behind parameter sets where a key frame begins. `put` gets them in their order.
+    /// long, behind parameter sets where a key frame begins.
     ///
     /// # Errors
     /// It does not go.
@@ -120,11 +125,11 @@ impl Track {
         &mut self,
         (packet, given): (Bytes, u32),
         head: &PacketHead,
-        mut put: impl FnMut(Media, Sent),
-    ) -> Result<(), DropReason> {
+    ) -> Result<ArrayVec<(Media, Sent), 3>, DropReason> {
         let of = |part| Sent::First(Origin { packet: given, part });
         let Read { sequence, ssrc, timestamp, marker, payload } = Read::new(packet)?;
         self.source = Some(ssrc);
+        let mut all = ArrayVec::new();
         let mut number = self.numbers.of(sequence).ok_or(DropReason::Late)?;
         if head.is_preamble {
             // They stand in front of this one already.
@@ -138,19 +143,19 @@ impl Track {
         if let Some(sets) = self.sets.clone().filter(|_| begins)
             && let Some(next) = self.numbers.another(sequence)
         {
-            put(Media { number, timestamp, marker: false, payload: sets }, of(Part::Sets));
+            all.push((Media { number, timestamp, marker: false, payload: sets }, of(Part::Sets)));
             number = next;
         }
         if payload.len() <= PAYLOAD_BYTES_MAX {
-            put(Media { number, timestamp, marker, payload }, of(Part::Whole));
-            return Ok(());
+            all.push((Media { number, timestamp, marker, payload }, of(Part::Whole)));
+            return Ok(all);
         }
         let halves = self.sending.splitter.split(&payload).ok_or(DropReason::Oversized)?;
         let other = self.numbers.another(sequence).ok_or(DropReason::Oversized)?;
         let [one, two] = halves.map(Bytes::from);
-        put(Media { number, timestamp, marker: false, payload: one }, of(Part::First));
-        put(Media { number: other, timestamp, marker, payload: two }, of(Part::Second));
-        Ok(())
+        all.push((Media { number, timestamp, marker: false, payload: one }, of(Part::First)));
+        all.push((Media { number: other, timestamp, marker, payload: two }, of(Part::Second)));
+        Ok(all)
     }
 
     /// The packet of this number once more, if what it was made of is still there.

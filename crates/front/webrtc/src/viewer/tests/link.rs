@@ -130,7 +130,7 @@ impl Streamed {
         let Scene { now, viewer, recent, .. } = &mut self.scene;
         while let Some((head, packet)) = self.owed.front() {
             let given = || (packet.clone(), recent.add(*now, packet.clone()));
-            if viewer.take(*now, head, given) == Err(Undelivered::Later) {
+            if viewer.take(*now, head, given, None) == Err(Undelivered::Later) {
                 return;
             }
             self.owed.pop_front();
