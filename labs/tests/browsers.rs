@@ -323,6 +323,57 @@ fn a_browser_has_the_level_that_its_link_carries() -> Result<()> {
     relay.healthy()
 }
 
+/// Plays without the page.
+const PLAYS: &str = "(async () => {
+    window.pc = new RTCPeerConnection();
+    pc.addTransceiver('video', { direction: 'recvonly' });
+    await pc.setLocalDescription();
+    const headers = { 'Content-Type': 'application/sdp' };
+    const answer = await fetch('/play/live', { method: 'POST', headers, body: pc.localDescription.sdp });
+    if (answer.status !== 201) throw new Error(await answer.text());
+    await pc.setRemoteDescription({ type: 'answer', sdp: await answer.text() });
+})()";
+
+/// Pictures that were decoded, and the ends of the pair of candidates that is used.
+const USED: &str = "(async () => {
+    const all = [...(await pc.getStats()).values()];
+    const get = (id) => all.find((one) => one.id === id) ?? {};
+    const pair = get(all.find((one) => one.type === 'transport')?.selectedCandidatePairId);
+    const end = ({ protocol, tcpType, port }) => ({ protocol, tcpType, port });
+    return {
+        pictures: all.find((one) => one.type === 'inbound-rtp' && one.kind === 'video')?.framesDecoded ?? 0,
+        local: end(get(pair.localCandidateId)),
+        remote: end(get(pair.remoteCandidateId)),
+    };
+})()";
+
+#[test]
+fn a_browser_without_udp_plays_and_publishes_by_tcp() -> Result<()> {
+    let Some(paths) = scene("browser without UDP", &["ffmpeg", CHROMIUM])? else { return Ok(()) };
+    let mut relay = Relay::start(&paths.relay, &configuration())?;
+    let sender = publishes(&paths, H264, OPUS, By::Rtsp)?;
+    relay.wait_up("live")?;
+    let mut browser = Browser::start(&paths.players)?;
+    for protocol in ["udp", "tcp"] {
+        if protocol == "tcp" {
+            paths.players.ip(&["rule", "add", "ipproto", "udp", "prohibit"])?;
+        }
+        browser.open(&page())?;
+        browser.wait_for("pictures and sound", SEEN, |seen| plays(seen, 50))?;
+        browser.evaluate(PLAYS)?;
+        let used = browser.wait_for("pictures", USED, |used| used["pictures"].as_u64() >= Some(25))?;
+        ensure!([&used["local"], &used["remote"]].iter().all(|end| end["protocol"] == protocol), "{used}");
+        ensure!(used["remote"]["port"] == WEBRTC_PORT, "{used}");
+    }
+    drop(sender);
+    relay.wait_stream("live", "down", |state| state["source"]["up"] == false)?;
+    browser.evaluate(PUBLISHES)?;
+    relay.wait_up("live")?;
+    let used = browser.evaluate(USED)?;
+    ensure!(used["local"]["protocol"] == "tcp", "{used}");
+    relay.healthy()
+}
+
 #[test]
 fn a_browser_comes_back_when_the_stream_does() -> Result<()> {
     let Some(paths) = scene("browser comes back", &["ffmpeg", CHROMIUM])? else { return Ok(()) };

@@ -20,7 +20,7 @@ pub struct Listener {
     pub port: Option<u16>,
     /// Whether it listens only if there is a certificate.
     pub needs_tls: bool,
-    /// Whether it is a TCP port; else it is one of UDP.
+    /// Whether it is a TCP port, or one of both; else it is one of UDP alone.
     pub is_tcp: bool,
     /// Receivers that come in there, as a graph names them, and what they get.
     pub players: (&'static str, Contract),

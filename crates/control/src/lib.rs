@@ -76,4 +76,4 @@ pub use relay::{Ended, Relay};
 pub use session::SessionToken;
 pub use task::Task;
 pub use turn::EndedTurns;
-pub use upgrade::{Member, PULLED, Part, Upgrade, Upgraded, hand_over, recovered};
+pub use upgrade::{Lingering, Member, PULLED, Part, Upgrade, Upgraded, hand_over, recovered};

@@ -21,6 +21,7 @@ mod dvmrp;
 mod emulate;
 #[cfg(feature = "whole")]
 mod forwarded;
+mod frames;
 mod gmc;
 mod hand_over;
 #[cfg(feature = "whole")]
@@ -81,6 +82,7 @@ pub const TARGETS: &[Target] = &[
     ("emulate", emulate::emulate),
     #[cfg(feature = "whole")]
     ("forwarded", forwarded::forwarded_packets),
+    ("frames", frames::frames),
     ("gmc", gmc::gmc),
     ("h264", payload::h264),
     ("h265", payload::h265),

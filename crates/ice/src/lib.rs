@@ -30,6 +30,7 @@ mod agent;
 mod candidate;
 mod check;
 mod credentials;
+pub mod frame;
 pub mod limits;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -12,8 +12,9 @@ pub const UFRAG_MAX: usize = 256;
 /// Attributes that are not understood and that a refusal names; further ones are in the next.
 pub const UNKNOWN_MAX: usize = 8;
 
-/// Paths of a peer that have been checked. With one more, the one goes that was checked first and is not in use.
-pub const PATHS_MAX: usize = 6;
+/// Paths of a peer that have been checked: by TCP each pair of candidates is one. With one more, the one goes that was
+/// checked first and is not in use.
+pub const PATHS_MAX: usize = 12;
 
 /// A peer that sends no check for so long has ended, and gets nothing any more (RFC 7675, section 5.1). The same for
 /// one that never has: an offer that nothing came of.

@@ -27,7 +27,7 @@ pub struct Demo {
     /// Address for RTSP
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:8554")]
     rtsp: SocketAddr,
-    /// Address for browsers: a UDP port
+    /// Address for browsers: a port of UDP and TCP
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:8189")]
     webrtc: SocketAddr,
     /// Go on with what another relay did, which is at the other end of standard input

@@ -85,7 +85,7 @@ pub enum Wake {
 pub enum End {
     /// It was never heard.
     #[error(
-        "it never came: its network may let no UDP through, or the relay's address is not the one it was told"
+        "it never came: its network may let neither UDP nor TCP through, or the relay is not where it was told"
     )]
     NeverCame,
     /// It does not say any more that it wants to go on.

@@ -3,7 +3,6 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use minicbor::Encode;
@@ -239,12 +238,11 @@ fn write_pipes(
 ) {
     for (source, queue) in queues {
         let Some((to, media)) = piped.remove(&source) else { continue };
-        let (count, control) = (Arc::clone(&upgrade.piped), control.clone());
-        count.fetch_add(1, Ordering::Relaxed);
+        let (lingering, control) = (upgrade.lingering(), control.clone());
         tokio::spawn(async move {
             // The new process sees the end.
             let _ = pipe::write(queue, to, || media.came(control.now())).await;
-            count.fetch_sub(1, Ordering::Relaxed);
+            drop(lingering);
         });
     }
 }

@@ -11,10 +11,12 @@
 //! | connections that tasks of fronts hold | each gives a [`Part`] to its own front ([`Member`], [`Front::take`]) |
 //! | listeners | their descriptors; what connects meanwhile waits |
 //! | what a library reads or encrypts | the old process goes on with it, and lives until that is over ([`pipe`]) |
+//! | what a front carries to a socket that goes on | the same ([`Lingering`]) |
 
 mod describe;
 mod give;
 mod kept;
+mod lingering;
 mod member;
 mod part;
 mod parts;
@@ -37,6 +39,7 @@ use tokio::sync::watch;
 
 pub(crate) use give::give;
 use kept::Kept;
+pub use lingering::Lingering;
 pub use member::Member;
 pub use part::Part;
 use parts::Parts;
@@ -97,6 +100,12 @@ impl Upgrade {
     /// it there ([`Front::parts`](crate::Front::parts)).
     pub fn join(&self, front: &'static str) -> Member {
         Member::new(front, &self.parts)
+    }
+
+    /// Something of a front's goes on through this process even if another one has the relay: this process lives until
+    /// what is answered is dropped.
+    pub fn lingering(&self) -> Lingering {
+        Lingering::new(&self.piped)
     }
 
     /// A receiver of the process before goes on; it is there once.

@@ -6,7 +6,8 @@ use outflow_ice::{Candidate, Transport};
 
 use crate::limits::CANDIDATES_MAX;
 
-/// Candidates for a socket that is bound there: at the addresses that are given, or else at all that lead to it.
+/// Candidates for sockets that are bound there, of UDP and, less preferred, of TCP: at the addresses that are given, or
+/// else at all that lead to them.
 pub(crate) fn candidates(bound: SocketAddr, given: impl Iterator<Item = IpAddr>) -> Vec<String> {
     let mut places: Vec<IpAddr> = given.collect();
     if places.is_empty() {
@@ -14,11 +15,13 @@ pub(crate) fn candidates(bound: SocketAddr, given: impl Iterator<Item = IpAddr>)
     }
     // Peers that take one alone take the first.
     places.sort_by_key(|place| place.is_ipv6());
-    let written = places.iter().take(CANDIDATES_MAX).enumerate().map(|(place, ip)| {
-        let address = SocketAddr::new(*ip, bound.port());
-        Candidate { transport: Transport::Udp, address, place: place as u8 }.to_string()
-    });
-    written.collect()
+    let by = |transport| {
+        places.iter().take(CANDIDATES_MAX).enumerate().map(move |(place, ip)| {
+            let address = SocketAddr::new(*ip, bound.port());
+            Candidate { transport, address, place: place as u8 }.to_string()
+        })
+    };
+    by(Transport::Udp).chain(by(Transport::Tcp)).collect()
 }
 
 /// Addresses of this machine: the loopback's only if there are no others.
@@ -58,10 +61,16 @@ mod tests {
         let expected = [
             "candidate:1 1 udp 2130706431 203.0.113.5 8189 typ host",
             "candidate:3 1 udp 2130706175 2001:db8::5 8189 typ host",
+            "candidate:2 1 tcp 2124414975 203.0.113.5 8189 typ host tcptype passive",
+            "candidate:4 1 tcp 2124414719 2001:db8::5 8189 typ host tcptype passive",
         ];
         assert_eq!(given, expected);
         let one = SocketAddr::new(ip("192.0.2.9"), 8189);
-        assert_eq!(candidates(one, [].into_iter()), ["candidate:1 1 udp 2130706431 192.0.2.9 8189 typ host"]);
+        let expected = [
+            "candidate:1 1 udp 2130706431 192.0.2.9 8189 typ host",
+            "candidate:2 1 tcp 2124414975 192.0.2.9 8189 typ host tcptype passive",
+        ];
+        assert_eq!(candidates(one, [].into_iter()), expected);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Viewers go on in another process, with the keys that they have: nothing is agreed on again. Publishers are told that the
-//! relay has gone, and come back.
+//! Viewers go on in another process, with the keys that they have: nothing is agreed on again. Those by TCP do so by their
+//! gateways in the old process, which lives as long. Publishers are told that the relay has gone, and come back.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -74,22 +74,26 @@ fn restore(control: &Control, site: &Arc<Site>, playing: Playing, value: &[u8]) 
     let SavedViewer { session, tracks, way, token } = minicbor::decode(value).ok()?;
     let token: SessionToken = token.parse().ok()?;
     let saved = session.read()?;
-    let (peer, name, called) =
-        (saved.agent.selected.peer, saved.agent.ours.ufrag.clone(), &saved.agent.theirs.ufrag);
+    let (path, name, called) =
+        (saved.agent.selected, saved.agent.ours.ufrag.clone(), &saved.agent.theirs.ufrag);
+    let port = &site.port;
+    let (peer, known) = (port.gateways.place(path), port.gateways.adopt(path));
     let place = control.shared::<Sessions>().resume(token, called);
     let session = Session::resume(secret().ok()?, saved);
     let id = playing.id();
     // It says where it is as soon as it is driven; what comes before is found by the name.
     let expected = News::Expect(id, name, playing.inbox());
-    let (news, confirmed) = (site.port.news.clone(), News::Confirm(id, peer));
-    let viewer = Viewer::resume(id, session, news.clone(), (tracks, way, token));
-    playing.start_peer(Box::new(viewer), PeerPath { udp: Arc::clone(&site.port.udp), peer, own: None });
+    let (news, confirmed) = (port.news.clone(), News::Confirm(id, peer));
+    let told = (news.clone(), Arc::clone(&port.gateways));
+    let viewer = Viewer::resume(id, session, told, (tracks, way, token));
+    playing.start_peer(Box::new(viewer), PeerPath { udp: Arc::clone(&port.udp), peer, own: None });
     let site = Arc::clone(site);
     tokio::spawn(async move {
         // If the port is gone, so is its table.
         let _ = news.send(expected).await;
         let _ = news.send(confirmed).await;
         stay(playing, place, site).await;
+        drop(known);
     });
     Some(())
 }

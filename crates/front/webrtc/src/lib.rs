@@ -2,7 +2,8 @@
 //!
 //! A viewer posts an offer (`play`), of which tracks of the stream are chosen (`negotiate`). Its session is a state
 //! machine that its worker drives (`viewer`). So does a publisher (`publish`, `accept`), whose state machine a task
-//! drives (`ingest`). All of them come to one port (`port`), whose task hands on what comes.
+//! drives (`ingest`). All of them come to one port (`port`), whose task hands on what comes; those whose networks have no
+//! UDP do so by TCP (`tcp`).
 
 #![allow(
     clippy::disallowed_methods,
@@ -12,9 +13,9 @@
 
 mod accept;
 mod addresses;
-mod coming;
 mod cross_origin;
 mod handover;
+mod hosts;
 mod identity;
 mod ingest;
 mod limits;
@@ -28,6 +29,7 @@ mod saved;
 mod sessions;
 mod settings;
 mod site;
+mod tcp;
 mod viewer;
 
 use std::sync::Arc;
@@ -55,7 +57,8 @@ impl Front for Browsers {
     }
 
     fn attach(&self, control: &Control) {
-        control.shared::<Pages>().add(Page { open: play::open(), ..Page::default() });
+        let measure = Some(tcp::measure as outflow_api::Measure);
+        control.shared::<Pages>().add(Page { open: play::open(), measure, ..Page::default() });
         if control.config().listen.at(NAME).is_some() {
             control.shared::<StreamPages>().add(&page::PAGES);
         }
@@ -71,13 +74,15 @@ impl Front for Browsers {
                 file => identity::load(file)?,
             };
             let (port, reading) = port::open(datagrams(&control, "WebRTC", at)?);
+            let by_tcp = tcp::listen(&control, &port.gateways)?;
             let value = handover::value(identity.clone());
             let site = control.shared::<Open>().set(Site::new(&control, port, identity)?);
             if let Some(taken) = taken {
                 handover::go_on(&control, &site, taken);
             }
             let member = control.shared::<Upgrade>().join(PARTS);
-            Ok(vec![Box::pin(port::read(reading, member, value)) as Task<()>])
+            let by_udp = Box::pin(port::read(reading, member, value)) as Task<()>;
+            Ok(by_tcp.chain([by_udp]).collect())
         })
     }
 

@@ -28,6 +28,28 @@ pub(crate) const COMING_MAX: usize = 10_000;
 /// The same of one host (of IPv6, a network of 64 bits).
 pub(crate) const COMING_OF_HOST_MAX: usize = 250;
 
+/// Connections of peers by TCP. A further one is closed at once. Each takes two descriptors, and some kilobytes beside the
+/// buffers of its sockets.
+pub(crate) const TCP_MAX: usize = 8_000;
+
+/// The same of one host (of IPv6, a network of 64 bits): all viewers of a network without UDP may come from one address. A
+/// browser begins one for each address that it was told, and keeps one.
+pub(crate) const TCP_OF_HOST_MAX: usize = 1_000;
+
+/// A connection by TCP that has not begun with a check, and got an answer to it, within this time is closed.
+pub(crate) const TCP_BEGINS_WITHIN: Duration = Duration::from_secs(10);
+
+/// One whose peer says nothing for so long, or the relay nothing to it, is closed: a session has ended by then.
+pub(crate) const TCP_SILENT_MAX: Duration = outflow_ice::limits::CONSENT;
+
+/// Bytes that are read of a connection by TCP, or written to it, at once; then others have their turn.
+pub(crate) const TCP_TURN_BYTES: usize = 16 << 10;
+
+/// What is asked for as the send buffer of a connection by TCP, of which the kernel gives twice as much, for its own use,
+/// too. What waits in it is late: 128 KiB are half a second of 2 Mbit/s, and carry 10 Mbit/s to a peer that is 100 ms away.
+/// A datagram that finds no room is dropped, and counted.
+pub(crate) const TCP_SEND_BUFFER_BYTES: usize = 64 << 10;
+
 /// How long it is known of a packet what it was made of, so that it can be sent once more: as long as its bytes are there.
 pub(crate) const KEPT_FOR: Duration = outflow_engine::limits::RECENT_FOR;
 

@@ -118,8 +118,9 @@ async fn play(
     let sending = chosen.iter().map(|one| (one.track, one.sending, sets(one.track).map(Bytes::from)));
     let sending: Vec<_> = sending.collect();
     let session = site.session(&control, &names, fingerprints)?;
-    let (id, news) = (playing.id(), site.port.news.clone());
-    let viewer = Viewer::new(id, session, news, &sending, (random_u32(), coming, place.token));
+    let (id, port) = (playing.id(), &site.port);
+    let told = (port.news.clone(), Arc::clone(&port.gateways));
+    let viewer = Viewer::new(id, session, told, &sending, (random_u32(), coming, place.token));
     // It is known there before the viewer knows where to come to.
     let expected = News::Expect(id, names.ours.ufrag.clone(), playing.inbox());
     site.port.news.send(expected).await.map_err(|_| offered::off())?;

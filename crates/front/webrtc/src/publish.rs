@@ -89,7 +89,8 @@ pub(crate) async fn publish(
 
     let receiving: Vec<Receiving> =
         (0..).zip(&taken).flat_map(|(track, taken)| taken.receiving(track)).collect();
-    let ingest = Ingest::new(control.now(), session, random_u32(), &receiving);
+    let gateways = Arc::clone(&site.port.gateways);
+    let ingest = Ingest::new(control.now(), (session, gateways), random_u32(), &receiving);
     let wake = Arc::new(Notify::new());
     let ring = Arc::clone(&wake);
     let (inbox, parcels) = inbox(PARCELS_MAX, Arc::new(move || ring.notify_one()));
@@ -159,7 +160,9 @@ impl Publication {
                     while let Some(mut parcel) = parcels.take() {
                         let now = self.control.now();
                         for it in parcel.iter() {
-                            self.own = it.to;
+                            if !self.site.port.gateways.are_at(it.from) {
+                                self.own = it.to;
+                            }
                             self.ingest.handle_datagram(now, it.from, it.bytes);
                         }
                         if let Some(why) = self.settle() {
@@ -193,8 +196,9 @@ impl Publication {
                 }
                 Output::Send(to, bytes) => {
                     let segment_bytes = bytes.len();
-                    let segments =
-                        Segments { to, from: self.own, mark: Mark::None, segment_bytes, bytes: &bytes };
+                    // A gateway is where the kernel finds the right address by itself.
+                    let from = self.own.filter(|_| !self.site.port.gateways.are_at(to));
+                    let segments = Segments { to, from, mark: Mark::None, segment_bytes, bytes: &bytes };
                     // What finds no room is asked for, or said, again.
                     let _ = self.site.port.udp.try_send(&segments);
                 }

@@ -61,6 +61,9 @@ pub(crate) struct SavedSession {
     material: ByteVec,
     #[n(6)]
     next_control: u32,
+    /// The gateway by which it comes, by its port; none where it comes by UDP.
+    #[n(7)]
+    gateway: Option<u32>,
 }
 
 /// A track as it goes to a viewer.
@@ -111,6 +114,7 @@ impl From<Saved> for SavedSession {
             profile: profile as u16,
             material: halves.material().into(),
             next_control,
+            gateway: Some(agent.selected.own).filter(|own| *own > 0),
         }
     }
 }
@@ -123,7 +127,7 @@ impl SavedSession {
         let agent = outflow_ice::Saved {
             ours: of(self.ours),
             theirs: of(self.theirs),
-            selected: Path { own: 0, peer: self.at.parse().ok()? },
+            selected: Path { own: self.gateway.unwrap_or(0), peer: self.at.parse().ok()? },
             heard: Time::from_nanos(self.heard),
         };
         let halves = Halves::new(profile, &self.material)?;
@@ -142,4 +146,24 @@ impl core::fmt::Debug for SavedSession {
 pub(crate) fn encode(value: &impl Encode<()>) -> Vec<u8> {
     // Nothing that is written to memory fails.
     minicbor::to_vec(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_viewer_goes_on_by_the_path_that_it_had_be_that_a_gateway_or_not() {
+        let credentials = || Credentials { ufrag: "name".to_owned(), password: "password".to_owned() };
+        let profile = Profile::ALL[0];
+        for own in [0, 40_000] {
+            let selected = Path { own, peer: ([192, 0, 2, 1], 50_000).into() };
+            let (ours, theirs, heard) = (credentials(), credentials(), Time::from_nanos(7));
+            let agent = outflow_ice::Saved { ours, theirs, selected, heard };
+            let halves = Halves::new(profile, &vec![7; Halves::bytes(profile)]).expect("as many bytes");
+            let saved: SavedSession = Saved { agent: agent.clone(), profile, halves, next_control: 3 }.into();
+            let read: SavedSession = minicbor::decode(&encode(&saved)).expect("it is read");
+            assert_eq!(read.read().map(|saved| saved.agent), Some(agent));
+        }
+    }
 }

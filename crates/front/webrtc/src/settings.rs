@@ -26,7 +26,7 @@ pub(crate) fn protocol() -> Protocol {
             key: NAME,
             port: None,
             needs_tls: false,
-            is_tcp: false,
+            is_tcp: true,
             players: ("browsers", Contract::Rtp),
             address: None,
         }],

@@ -10,7 +10,8 @@ use outflow_ice::{Agent, Credentials};
 use outflow_webrtc::Session;
 
 use crate::addresses::candidates;
-use crate::coming::Coming;
+use crate::hosts::Hosts;
+use crate::limits::{COMING_MAX, COMING_OF_HOST_MAX};
 use crate::port::Port;
 use crate::settings::WebRtc;
 
@@ -20,7 +21,7 @@ pub(crate) struct Site {
     pub(crate) port: Port,
     pub(crate) identity: Identity,
     /// Places for viewers that have not come yet.
-    pub(crate) coming: Arc<Coming>,
+    pub(crate) coming: Arc<Hosts>,
     settings: Settings,
     clock: Clock,
 }
@@ -52,7 +53,8 @@ impl Site {
     /// Cryptography does not work.
     pub(crate) fn new(control: &Control, port: Port, identity: Identity) -> Result<Self, ControlError> {
         let settings = Settings::new().map_err(|why| ControlError::Configuration(format!("DTLS: {why}")))?;
-        let (coming, clock) = (Arc::default(), Clock(control.epoch()));
+        let coming = Arc::new(Hosts::new(COMING_MAX, COMING_OF_HOST_MAX));
+        let clock = Clock(control.epoch());
         Ok(Site { port, identity, coming, settings, clock })
     }
 

@@ -8,10 +8,10 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use outflow_dtls::Scratch;
-use outflow_ice::Path;
 use outflow_media::{Rate, Time, TokenBucket};
 use outflow_rtp::rtcp::transport_cc::Writer;
 use outflow_rtp::{Arrivals, RtpHeader, rtcp};
@@ -19,6 +19,7 @@ use outflow_webrtc::{Received, Session};
 
 use crate::limits::{REPORT_EVERY, RTCP_BURST, RTCP_PER_SECOND};
 use crate::settings::NAME;
+use crate::tcp::Gateways;
 use arriving::Arriving;
 pub(crate) use arriving::{Layer, Receiving};
 use layers::{Came, Layers};
@@ -27,6 +28,7 @@ use layers::{Came, Layers};
 #[derive(Debug)]
 pub(crate) struct Ingest {
     session: Session,
+    gateways: Arc<Gateways>,
     /// What reports are from.
     ssrc: u32,
     /// And layers of tracks.
@@ -63,9 +65,15 @@ pub(crate) enum Output {
 
 impl Ingest {
     /// One that sends these tracks; `ssrc` is what it is told in the name of.
-    pub(crate) fn new(now: Time, session: Session, ssrc: u32, tracks: &[Receiving]) -> Self {
+    pub(crate) fn new(
+        now: Time,
+        (session, gateways): (Session, Arc<Gateways>),
+        ssrc: u32,
+        tracks: &[Receiving],
+    ) -> Self {
         let mut ingest = Ingest {
             session,
+            gateways,
             ssrc,
             tracks: tracks.iter().map(|track| Arriving::new(track.clone())).collect(),
             layers: Layers::new(tracks.iter().filter(|track| track.layer.is_some()).count() as u8),
@@ -83,7 +91,7 @@ impl Ingest {
 
     /// A datagram came.
     pub(crate) fn handle_datagram(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) {
-        let path = Path { own: 0, peer: from };
+        let path = self.gateways.path(from);
         match self.session.handle_datagram(now, path, datagram, &mut Scratch::default()) {
             Ok(Received::Media(length)) => self.media(now, &datagram[..length]),
             Ok(Received::Control(length)) => self.control(now, &datagram[..length]),
@@ -148,12 +156,13 @@ impl Ingest {
 
     fn drain(&mut self) {
         loop {
+            let place = |path| self.gateways.place(path);
             match self.session.poll() {
                 outflow_webrtc::Output::Send(path, bytes) => {
-                    self.outputs.push_back(Output::Send(path.peer, bytes));
+                    self.outputs.push_back(Output::Send(place(path), bytes));
                 }
-                outflow_webrtc::Output::Valid(path) => self.outputs.push_back(Output::Valid(path.peer)),
-                outflow_webrtc::Output::Invalid(path) => self.outputs.push_back(Output::Invalid(path.peer)),
+                outflow_webrtc::Output::Valid(path) => self.outputs.push_back(Output::Valid(place(path))),
+                outflow_webrtc::Output::Invalid(path) => self.outputs.push_back(Output::Invalid(place(path))),
                 outflow_webrtc::Output::Ended(why) => self.outputs.push_back(Output::Ended(why.to_string())),
                 outflow_webrtc::Output::Ready => {}
                 outflow_webrtc::Output::Wait(at, _) => {
@@ -173,7 +182,7 @@ impl Ingest {
         if let Some(path) = self.session.path()
             && self.session.seal_control(&mut packet).is_ok()
         {
-            self.outputs.push_back(Output::Send(path.peer, packet));
+            self.outputs.push_back(Output::Send(self.gateways.place(path), packet));
         }
     }
 

@@ -12,6 +12,7 @@ use outflow_udp::{Batch, HandedOver, Inbox, Udp};
 use tokio::sync::mpsc;
 
 use crate::limits::{BATCHES_A_TURN, DATAGRAM_BYTES_MAX, NEWS_MAX};
+use crate::tcp::Gateways;
 use routes::Routes;
 
 /// The port, for those that have peers there.
@@ -20,6 +21,8 @@ pub(crate) struct Port {
     /// The socket, through which workers send.
     pub(crate) udp: Arc<Udp>,
     pub(crate) news: mpsc::Sender<News>,
+    /// Peers that come there by TCP.
+    pub(crate) gateways: Arc<Gateways>,
 }
 
 /// What the port is told of its peers.
@@ -46,7 +49,8 @@ pub(crate) struct Reading {
 pub(crate) fn open(udp: Udp) -> (Port, Reading) {
     let udp = Arc::new(udp);
     let (news, told) = mpsc::channel(NEWS_MAX);
-    (Port { udp: Arc::clone(&udp), news }, Reading { udp, told })
+    let gateways = Arc::new(Gateways::new(udp.local_addr()));
+    (Port { udp: Arc::clone(&udp), news, gateways }, Reading { udp, told })
 }
 
 /// Reads the port, until the socket fails or another process goes on with it. `value` is what the front there has to know

@@ -14,6 +14,7 @@ mod way;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use outflow_control::SessionToken;
@@ -31,11 +32,12 @@ use outflow_webrtc::{Output, Received, Session, Wake};
 use smallvec::SmallVec;
 use tokio::sync::mpsc;
 
-use crate::coming::ComingPlace;
+use crate::hosts::HostPlace;
 use crate::limits::{EVENTS_MAX, REPLIES_MAX, RTCP_BURST, RTCP_PER_SECOND, UNSENT_MAX, UNSENT_USUAL};
 use crate::port::News;
 use crate::saved::{SavedTrack, SavedViewer, encode};
 use crate::settings::NAME;
+use crate::tcp::Gateways;
 pub(crate) use media::Elements;
 use pace::Pace;
 use thin::Thinning;
@@ -46,12 +48,15 @@ use way::Way;
 /// Bytes that a packet takes on the way beside its own and those of UDP: header extensions, and what the seal adds.
 pub(crate) const OVERHEAD: usize = 12 + 16;
 
+/// What is told where a viewer is, and what knows which gateway that is, if it comes by TCP.
+pub(crate) type Told = (mpsc::Sender<News>, Arc<Gateways>);
+
 /// The state machine of a viewer.
 // In this order: what each packet needs stands together, as there are thousands of viewers and little is in the cache.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Viewer {
-    /// Where media goes, as the session has it.
+    /// Where media is sent to, as the session has it.
     to: Option<SocketAddr>,
     /// What it gets: picture and sound, mostly.
     tracks: SmallVec<[Track; 2]>,
@@ -73,9 +78,10 @@ pub(crate) struct Viewer {
     way: Option<Way>,
     id: ReceiverId,
     news: mpsc::Sender<News>,
+    gateways: Arc<Gateways>,
     reports: TokenBucket,
     /// Its place among those that have not come yet.
-    coming: Option<ComingPlace>,
+    coming: Option<HostPlace>,
     /// What its session was told to be known by.
     token: SessionToken,
 }
@@ -86,41 +92,42 @@ impl Viewer {
     pub(crate) fn new(
         id: ReceiverId,
         session: Session,
-        news: mpsc::Sender<News>,
+        told: Told,
         sending: &[(u8, Sending, Option<Bytes>)],
-        (random, coming, token): (u32, ComingPlace, SessionToken),
+        (random, coming, token): (u32, HostPlace, SessionToken),
     ) -> Self {
         let track = |(number, sending, sets): &(u8, Sending, Option<Bytes>)| {
             Track::new(*number, (*sending, sets.clone()), random)
         };
         let numbered = sending.iter().any(|(_, sending, _)| sending.elements.transport.is_some());
         let way = numbered.then(|| Way::new(random as u16));
-        Self::begin((id, session, news, token), sending.iter().map(track), way, Some(coming))
+        Self::begin((id, session, told, token), sending.iter().map(track), way, Some(coming))
     }
 
     /// One of another process, which has come.
     pub(crate) fn resume(
         id: ReceiverId,
         session: Session,
-        news: mpsc::Sender<News>,
+        told: Told,
         (tracks, way, token): (Vec<SavedTrack>, Option<(u16, u64)>, SessionToken),
     ) -> Self {
         let tracks = tracks.into_iter().map(Track::resume);
-        Self::begin((id, session, news, token), tracks, way.map(Way::resume), None)
+        Self::begin((id, session, told, token), tracks, way.map(Way::resume), None)
     }
 
     /// One that has come, unless it has a place among those that have not.
     fn begin(
-        (id, session, news, token): (ReceiverId, Session, mpsc::Sender<News>, SessionToken),
+        (id, session, (news, gateways), token): (ReceiverId, Session, Told, SessionToken),
         tracks: impl Iterator<Item = Track>,
         way: Option<Way>,
-        coming: Option<ComingPlace>,
+        coming: Option<HostPlace>,
     ) -> Self {
         let has_come = coming.is_none();
         let mut viewer = Viewer {
             id,
             session,
             news,
+            gateways,
             to: None,
             tracks: tracks.collect(),
             unsent: VecDeque::new(),
@@ -143,23 +150,28 @@ impl Viewer {
     /// Does what the session says.
     fn drain(&mut self) {
         self.session_due = self.obey();
-        self.to = self.session.path().map(|path| path.peer);
+        self.to = self.session.path().map(|path| self.place(path));
     }
 
     /// Answers when it is to be woken, and why.
     fn obey(&mut self) -> Option<(Time, PeerWake)> {
         loop {
             match self.session.poll() {
-                Output::Send(path, bytes) => self.reply(path.peer, bytes),
+                Output::Send(path, bytes) => self.reply(self.place(path), bytes),
                 // Without room it is found by the name in its next check.
-                Output::Valid(path) => drop(self.news.try_send(News::Confirm(self.id, path.peer))),
-                Output::Invalid(path) => drop(self.news.try_send(News::Forget(self.id, path.peer))),
+                Output::Valid(path) => drop(self.news.try_send(News::Confirm(self.id, self.place(path)))),
+                Output::Invalid(path) => drop(self.news.try_send(News::Forget(self.id, self.place(path)))),
                 Output::Ready => self.coming = None,
                 Output::Ended(why) => self.events.push_back(PeerEvent::Closed(why.to_string())),
                 Output::Wait(at, why) => return Some((at, meaning(why))),
                 Output::Nothing => return None,
             }
         }
+    }
+
+    /// Where datagrams go that are to go by this path.
+    fn place(&self, path: Path) -> SocketAddr {
+        self.gateways.place(path)
     }
 
     /// What finds no room is lost, as on the way: it is asked for again.
@@ -362,7 +374,7 @@ impl Peer for Viewer {
         datagram: &mut [u8],
         recent: &Recent,
     ) {
-        let path = Path { own: 0, peer: from };
+        let path = self.gateways.path(from);
         let received = self.session.handle_datagram(now, path, datagram, &mut Scratch::default());
         if let Ok(Received::Control(length)) = received
             && let Some(packet) = datagram.get_mut(..length)

@@ -3,7 +3,6 @@
 mod link;
 
 use core::time::Duration;
-use std::sync::Arc;
 
 use outflow_engine::Worth;
 use outflow_ice::limits::CONSENT;
@@ -14,7 +13,7 @@ use outflow_srtp::{Opener, Sealer};
 use outflow_webrtc::testing::Browser;
 
 use super::*;
-use crate::coming::Coming;
+use crate::hosts::Hosts;
 
 const PLACE: SocketAddr =
     SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::new(192, 0, 2, 1), 40_000));
@@ -39,7 +38,7 @@ struct Scene {
     srtp: Option<(Sealer, Opener)>,
     told: mpsc::Receiver<News>,
     events: Vec<PeerEvent>,
-    coming: Arc<Coming>,
+    coming: Arc<Hosts>,
     /// What it was sent beside DTLS and answers to checks.
     sent: Vec<Vec<u8>>,
 }
@@ -54,7 +53,7 @@ impl Scene {
         let now = Time::from_millis(10_000);
         let (browser, session) = Browser::with_session(now);
         let (news, told) = mpsc::channel(8);
-        let coming = Arc::<Coming>::default();
+        let coming = Arc::new(Hosts::new(1, 1));
         let place = coming.enter(PLACE.ip()).expect("it is free");
         let sending = Sending {
             payload_type: 100,
@@ -67,7 +66,7 @@ impl Scene {
         let viewer = Viewer::new(
             5,
             session,
-            news,
+            (news, Arc::new(Gateways::new(PLACE))),
             &[(1, sending, Some(SETS))],
             (0, place, SessionToken::new().expect("randomness")),
         );
@@ -190,13 +189,13 @@ fn a_viewer_waits_until_it_has_come_and_gets_numbers_of_its_own() {
     assert_eq!(scene.give(1, 7), Err(Undelivered::Later));
     scene.viewer.waits = true;
     assert_eq!(scene.viewer.poll_event(), None, "it has not come");
-    assert!(!scene.coming.is_empty());
+    assert_eq!(scene.coming.count(), 1);
     let check = scene.browser.check();
     scene.hand(&check);
     assert!(matches!(scene.told.try_recv(), Ok(News::Confirm(5, PLACE))));
     scene.settle();
     assert_eq!(scene.events, [PeerEvent::Report(Report::Writable)]);
-    assert!(scene.coming.is_empty(), "others may come");
+    assert_eq!(scene.coming.count(), 0, "others may come");
     scene.srtp = scene.browser.srtp();
 
     for (track, sequence) in [(1, 65_534), (1, 65_535), (0, 500), (1, 1)] {
@@ -383,7 +382,8 @@ fn another_process_goes_on_with_it_without_a_gap_and_without_a_number_twice() {
     let SavedViewer { session, tracks, way, token } = minicbor::decode(&saved).expect("it is read");
     let session = Session::resume([8; 32], session.read().expect("it is read"));
     let token = token.parse().expect("a token");
-    scene.viewer = Viewer::resume(5, session, scene.viewer.news.clone(), (tracks, way, token));
+    let told = (scene.viewer.news.clone(), Arc::clone(&scene.viewer.gateways));
+    scene.viewer = Viewer::resume(5, session, told, (tracks, way, token));
     scene.events.clear();
     scene.settle();
     assert_eq!(scene.events, [PeerEvent::Report(Report::Writable)], "what came meanwhile is offered");

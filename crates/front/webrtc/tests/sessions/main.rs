@@ -2,7 +2,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test of sockets")]
 
-use std::net::{SocketAddr, UdpSocket};
+mod wire;
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -21,6 +24,7 @@ use outflow_srtp::{Opener, Sealer};
 use outflow_webrtc::testing::Browser;
 use tokio::time::timeout;
 use tower::ServiceExt as _;
+use wire::{Wire, mapped};
 
 /// Longer than anything here takes, so that a failure is one and no hang.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -51,6 +55,13 @@ impl Answer {
     }
 }
 
+/// A port for UDP and TCP that no other test takes: none of those that the kernel chooses for one of both.
+fn port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let of_process = (std::process::id() % 700) as u16;
+    20_000 + 16 * of_process + NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 struct Scene {
     relay: Relay,
     router: Router,
@@ -58,14 +69,19 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
+        Scene::listening("127.0.0.1").await
+    }
+
+    async fn listening(at: &str) -> Self {
         let text = "[listen]\nrtp_ports = \"46600-46799\"\n[limits]\nworkers = 1\n\
+                    [webrtc]\naddresses = [\"127.0.0.1\"]\n\
                     [streams.\"live/cam\"]\n[streams.high]\n[streams.low]\n\
                     [streams.both]\nsource = [\"high\", \"low\"]\n";
         let fronts = vec![outflow_front_webrtc::front()];
         let known = fronts.iter().map(|front| front.protocol()).collect();
         let config = outflow_config::Config::parse(text, "test", &known);
         let mut config = config.unwrap_or_else(|errors| panic!("{errors}"));
-        config.listen.set("webrtc", Some(SocketAddr::from(([127, 0, 0, 1], 0))));
+        config.listen.set("webrtc", Some(SocketAddr::new(at.parse().expect("an address"), port())));
         let relay = Relay::start(config, None, fronts, None).await.expect("started");
         let router = outflow_api::router(relay.control().clone());
         Scene { relay, router }
@@ -107,8 +123,7 @@ impl Scene {
 
 /// A viewer that has come.
 struct Viewer {
-    wire: UdpSocket,
-    at: SocketAddr,
+    wire: Wire,
     browser: Browser,
     began: Instant,
     srtp: (Sealer, Opener),
@@ -116,27 +131,31 @@ struct Viewer {
 
 impl Viewer {
     fn come(answer: &Answer, identity: &Identity) -> Self {
+        Viewer::come_by("udp", answer, identity)
+    }
+
+    fn come_by(transport: &str, answer: &Answer, identity: &Identity) -> Self {
         let password = answer.line("a=ice-pwd:").to_owned();
         let relay = Credentials { ufrag: answer.line("a=ice-ufrag:").to_owned(), password };
-        let candidate: Vec<&str> = answer.line("a=candidate:").split(' ').collect();
-        let at: SocketAddr = format!("{}:{}", candidate[4], candidate[5]).parse().expect("an address");
-        let wire = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        wire.set_read_timeout(Some(PATIENCE)).expect("set");
+        let wire = Wire::new(&answer.body, transport);
         let began = Instant::now();
         let mut browser = Browser::new(Time::ZERO, Clock(began), identity, "peer", relay);
-        wire.send_to(&browser.check(), at).expect("sent");
+        wire.send(&browser.check());
         let mut buffer = [0; 2048];
+        let mut seen = None;
         let srtp = loop {
             let length = wire.recv(&mut buffer).expect("the relay answers");
+            seen = seen.or_else(|| mapped(&buffer[..length]));
             browser.handle_datagram(Time::ZERO + began.elapsed(), &buffer[..length]);
             for datagram in browser.sends() {
-                wire.send_to(&datagram, at).expect("sent");
+                wire.send(&datagram);
             }
             if let Some(srtp) = browser.srtp() {
                 break srtp;
             }
         };
-        Viewer { wire, at, browser, began, srtp }
+        assert_eq!(seen, Some(wire.local_addr()), "it learns its own address");
+        Viewer { wire, browser, began, srtp }
     }
 
     /// The next packet: payload type, SSRC, sequence number, payload. RTCP is passed over.
@@ -157,7 +176,7 @@ impl Viewer {
 
     fn say(&mut self, mut packet: Vec<u8>) {
         self.srtp.0.seal_control(&mut packet).expect("RTCP");
-        self.wire.send_to(&packet, self.at).expect("sent");
+        self.wire.send(&packet);
     }
 }
 
@@ -247,7 +266,18 @@ async fn one_that_the_relay_ends_is_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_publisher_sends_is_played() {
-    let scene = Scene::new().await;
+    publishes_and_plays_by("udp", "127.0.0.1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn peers_whose_networks_have_no_udp_publish_and_play_by_tcp() {
+    publishes_and_plays_by("tcp", "127.0.0.1").await;
+    // The relay knows by which of its addresses it was reached.
+    publishes_and_plays_by("tcp", "::").await;
+}
+
+async fn publishes_and_plays_by(transport: &str, at: &str) {
+    let scene = Scene::listening(at).await;
     let (identity, offer) = identity();
     let to_send = offer.replace("recvonly", "sendonly");
     let answer = scene.ask(Method::POST, "/publish/live/cam", "application/sdp", &to_send).await;
@@ -257,14 +287,14 @@ async fn what_a_publisher_sends_is_played() {
         "{}",
         answer.body
     );
-    let mut publisher = Viewer::come(&answer, &identity);
+    let mut publisher = Viewer::come_by(transport, &answer, &identity);
     let second = scene.ask(Method::POST, "/publish/live/cam", "application/sdp", &to_send).await;
     assert_eq!(second.status, StatusCode::CONFLICT, "it has a publisher");
     let send = |publisher: &Viewer, sequence, is_key| {
         let mut packet = picture(sequence, is_key).to_vec();
         outflow_rtp::set_payload_type(&mut packet, 103);
         publisher.srtp.0.seal(&mut packet, 0, 0).expect("RTP");
-        publisher.wire.send_to(&packet, publisher.at).expect("sent");
+        publisher.wire.send(&packet);
     };
     send(&publisher, 100, true);
     let mut states = scene.control().watch();
@@ -272,7 +302,7 @@ async fn what_a_publisher_sends_is_played() {
     timeout(PATIENCE, up).await.expect("in time").expect("it runs");
 
     let answer = scene.offer(&offer).await;
-    let mut viewer = Viewer::come(&answer, &identity);
+    let mut viewer = Viewer::come_by(transport, &answer, &identity);
     let (_, ssrc, first, payload) = viewer.next();
     assert_eq!(payload, [0x65, 0xb0, 0, 100]);
     send(&publisher, 101, false);
@@ -295,7 +325,7 @@ async fn what_a_publisher_sends_is_played() {
     }
     publisher.browser.close();
     for datagram in publisher.browser.sends() {
-        publisher.wire.send_to(&datagram, publisher.at).expect("sent");
+        publisher.wire.send(&datagram);
     }
     let down = states.wait_for(|state| state.streams.iter().all(|stream| !stream.source.up));
     timeout(PATIENCE, down).await.expect("in time").expect("it runs");
@@ -331,7 +361,7 @@ async fn layers_of_a_publisher_are_the_levels_of_a_stream_that_has_renditions() 
     let send = |rid, ssrc, sequence, bytes| {
         let mut packet = of_layer(rid, (ssrc, sequence), bytes);
         publisher.srtp.0.seal(&mut packet, 0, 0).expect("RTP");
-        publisher.wire.send_to(&packet, publisher.at).expect("sent");
+        publisher.wire.send(&packet);
     };
     send(b'l', 70, 1, 100);
     send(b'h', 71, 1, 900);
