@@ -8,7 +8,7 @@ use outflow_labs::net::{Paths, RELAY_IN, RELAY_OUT};
 use outflow_labs::process::{Program, Running};
 use outflow_labs::programs::ffmpeg;
 use outflow_labs::relay::{HTTP_PORT, RTSP_PORT, Relay, Upgrade, listen};
-use outflow_labs::scene::{PATIENCE, scene};
+use outflow_labs::scene::{PATIENCE, scene, wait_for};
 use serde_json::Value;
 
 /// Where browsers send their datagrams.
@@ -323,6 +323,11 @@ fn a_browser_has_the_level_that_its_link_carries() -> Result<()> {
     relay.healthy()
 }
 
+/// From now on, players' network lets no UDP out.
+fn without_udp(paths: &Paths) -> Result<()> {
+    paths.players.ip(&["rule", "add", "ipproto", "udp", "prohibit"]).map(drop)
+}
+
 /// Plays without the page.
 const PLAYS: &str = "(async () => {
     window.pc = new RTCPeerConnection();
@@ -356,7 +361,7 @@ fn a_browser_without_udp_plays_and_publishes_by_tcp() -> Result<()> {
     let mut browser = Browser::start(&paths.players)?;
     for protocol in ["udp", "tcp"] {
         if protocol == "tcp" {
-            paths.players.ip(&["rule", "add", "ipproto", "udp", "prohibit"])?;
+            without_udp(&paths)?;
         }
         browser.open(&page())?;
         browser.wait_for("pictures and sound", SEEN, |seen| plays(seen, 50))?;
@@ -371,6 +376,41 @@ fn a_browser_without_udp_plays_and_publishes_by_tcp() -> Result<()> {
     relay.wait_up("live")?;
     let used = browser.evaluate(USED)?;
     ensure!(used["local"]["protocol"] == "tcp", "{used}");
+    relay.healthy()
+}
+
+#[test]
+fn a_browser_by_tcp_plays_on_over_upgrades_and_the_process_that_it_came_to_lives_as_long() -> Result<()> {
+    let Some(paths) = scene("browser by TCP, upgrade", &["ffmpeg", CHROMIUM])? else { return Ok(()) };
+    let mut relay = Relay::start(&paths.relay, &configuration())?;
+    let _sender = publishes(&paths, H264, OPUS, By::Rtsp)?;
+    relay.wait_up("live")?;
+    without_udp(&paths)?;
+    let first = relay.processes()?;
+    let mut browser = Browser::start(&paths.players)?;
+    browser.open(&page())?;
+    browser.wait_for("pictures and sound", SEEN, |seen| plays(seen, 50))?;
+    let before = browser.evaluate(STAYED)?;
+    for _ in 0..2 {
+        let upgrade = relay.upgrade()?;
+        ensure!(matches!(upgrade, Upgrade::Done { .. }), "{upgrade:?}");
+        let pictures = browser.evaluate(STAYED)?["pictures"].as_u64();
+        // For longer than what a browser and the relay have to say to each other may be missing.
+        let after = browser.wait_for("it plays on", STAYED, |seen| {
+            seen["pictures"].as_u64() > pictures.map(|pictures| pictures + 400)
+        })?;
+        ensure!(after["stream"] == before["stream"] && after["state"] == "playing", "{before} {after}");
+    }
+    relay.wait_receivers("live", 1)?;
+    // The one between had nothing of it.
+    let is_first_and = |others: usize| {
+        let all = relay.processes()?;
+        Ok(all.starts_with(&first) == (others == 1) && all.len() == 1 + others)
+    };
+    wait_for("the process before has ended", || is_first_and(1))?;
+    browser.evaluate("dispatchEvent(new Event('pagehide'))")?;
+    wait_for("the first process has ended", || is_first_and(0))?;
+    relay.wait_receivers("live", 0)?;
     relay.healthy()
 }
 
