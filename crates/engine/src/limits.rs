@@ -228,6 +228,13 @@ pub const PEER_BLOCK_BYTES: usize = 64 << 10;
 /// sent again: it is five seconds of 100 Mbit/s.
 pub const RECENT_BYTES_MAX: usize = 64 << 20;
 
+/// The same of packets.
+pub const RECENT_MAX: usize = 1 << 17;
+
+/// Packets of which it is known where they are among these: one that is given to several receivers, one after the other,
+/// as those that catch up are, stands there once.
+pub const RECENT_KNOWN: usize = 1 << 12;
+
 /// How long they can, once they were given.
 pub const RECENT_FOR: Duration = Duration::from_secs(1);
 

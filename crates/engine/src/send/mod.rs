@@ -17,6 +17,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 use arrayvec::ArrayVec;
+use bytes::Bytes;
 use outflow_media::Time;
 use outflow_relay::limits::ORDER_PACKETS_MAX;
 use outflow_relay::{Encapsulation, Order, Share, Stream};
@@ -46,6 +47,8 @@ pub(crate) struct Piece<'a> {
     /// An RTP header that is not part of the body; empty if there is none.
     pub(crate) header: &'a [u8],
     pub(crate) body: &'a [u8],
+    /// What the body is a part of, if it may be held longer than this.
+    pub(crate) bytes: Option<&'a Bytes>,
     pub(crate) is_preamble: bool,
     pub(crate) worth: Worth,
 }
@@ -90,17 +93,18 @@ pub(crate) fn pieces<'a>(
             ends: None,
             header,
             body,
+            bytes: Some(body),
             is_preamble: true,
             worth: Worth::most(arrived),
         });
     }
     for ((seq, entry, _), header) in packets().zip(made) {
-        let (track, bytes) = (entry.packet.tag.track, &entry.packet.bytes[..]);
+        let (track, bytes) = (entry.packet.tag.track, &entry.packet.bytes);
         let layer = (main_track == Some(track)).then_some(entry.packet.tag.layer);
         let is_replaced = !header.is_empty() && entry.rtp_header == NO_HEADER;
-        let body = if is_replaced { &bytes[HEADER..] } else { bytes };
-        let worth = Worth::of(&entry.packet);
-        pieces.push(Piece { seq, track, layer, ends: ends(entry), header, body, is_preamble: false, worth });
+        let body = if is_replaced { &bytes[HEADER..] } else { &bytes[..] };
+        let (worth, bytes, ends) = (Worth::of(&entry.packet), Some(bytes), ends(entry));
+        pieces.push(Piece { seq, track, layer, ends, header, body, bytes, is_preamble: false, worth });
     }
     pieces
 }

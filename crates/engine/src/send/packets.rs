@@ -8,7 +8,8 @@ use outflow_relay::limits::ORDER_PACKETS_MAX;
 use super::{Piece, Recent, Worth};
 use crate::limits::PEER_BLOCK_BYTES;
 
-/// The packets of an order. Their bytes are put together once for all that want the same in front of them.
+/// The packets of an order. Their bytes are put together once for all that want the same in front of them; where that is
+/// nothing, they are those of the ring.
 #[derive(Debug)]
 pub struct Packets<'a> {
     pieces: &'a [Piece<'a>],
@@ -86,7 +87,10 @@ impl<'a> Packets<'a> {
         let (piece, known) = (&self.pieces[index], &mut self.joined[index]);
         let length = prefix.len() + piece.len();
         if known.bytes.len() != length || !known.bytes.starts_with(prefix) {
-            let bytes = join(self.block, [prefix, piece.header, piece.body], length);
+            let bytes = match piece.bytes.filter(|_| length == piece.body.len()) {
+                Some(bytes) => bytes.slice_ref(piece.body),
+                None => join(self.block, [prefix, piece.header, piece.body], length),
+            };
             *known = Joined { bytes, number: None };
         }
         known
@@ -107,7 +111,17 @@ mod tests {
 
     fn piece<'a>(track: u8, header: &'a [u8], body: &'a [u8]) -> Piece<'a> {
         let (seq, layer, ends, is_preamble) = (0, None, None, false);
-        Piece { seq, track, layer, ends, header, body, is_preamble, worth: Worth::most(Time::ZERO) }
+        Piece {
+            seq,
+            track,
+            layer,
+            ends,
+            header,
+            body,
+            bytes: None,
+            is_preamble,
+            worth: Worth::most(Time::ZERO),
+        }
     }
 
     #[test]
@@ -127,6 +141,19 @@ mod tests {
         let heads: Vec<_> = packets.heads().map(|head| (head.track, head.bytes)).collect();
         assert_eq!(heads, [(0, 4), (1, 8)]);
         assert_eq!(recent.get(kept.1), Some(&kept.0));
+    }
+
+    #[test]
+    fn what_is_whole_in_the_ring_is_not_copied() {
+        let bytes = Bytes::from(vec![7; 30]);
+        let whole = Piece { bytes: Some(&bytes), ..piece(0, b"", &bytes) };
+        let pieces = [whole, Piece { header: b"head", ..whole }];
+        let (mut block, mut recent) = (BytesMut::new(), Recent::default());
+        let mut packets = Packets::new(Time::ZERO, &pieces, &mut block, &mut recent);
+        let [(kept, number), (behind, _)] = [0, 1].map(|index| packets.kept(index));
+        assert_eq!((kept.as_ptr(), behind.len()), (bytes.as_ptr(), 34));
+        assert_ne!(packets.joined(0, &[1]).as_ptr(), bytes.as_ptr());
+        assert_eq!(recent.get(number).map(|packet| packet.as_ptr()), Some(bytes.as_ptr()));
     }
 
     #[test]

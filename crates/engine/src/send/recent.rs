@@ -5,28 +5,53 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use outflow_media::Time;
 
-use crate::limits::{RECENT_BYTES_MAX, RECENT_FOR};
+use crate::limits::{RECENT_BYTES_MAX, RECENT_FOR, RECENT_KNOWN, RECENT_MAX};
 
 /// What the peers of a worker were given of late, the same bytes for all of them.
 #[derive(Debug, Default)]
 pub struct Recent {
     /// The oldest first, and when each was given.
-    // bounded: by `RECENT_BYTES_MAX`, and `RECENT_FOR`.
+    // bounded: by `RECENT_BYTES_MAX`, `RECENT_MAX`, and `RECENT_FOR`.
     packets: VecDeque<(Time, Bytes)>,
     /// The number of the oldest.
     first: u32,
     bytes: usize,
+    /// Where packets are, by where their bytes lie in memory.
+    known: Vec<u32>,
 }
 
 impl Recent {
-    /// One more, which stays for [`RECENT_FOR`] if there is room. Answers its number.
+    /// One more, which stays for [`RECENT_FOR`], or for half of that if it is here already, if there is room. Answers its
+    /// number.
     pub fn add(&mut self, now: Time, packet: Bytes) -> u32 {
+        let place = packet.as_ptr().addr() / 16 % RECENT_KNOWN;
+        self.known.resize(RECENT_KNOWN, 0);
+        let known = self.known[place];
+        if self.is_here(now, known, &packet) {
+            return known;
+        }
+        let number = self.push(now, packet);
+        self.known[place] = number;
+        number
+    }
+
+    /// Whether the packet is the one of this number, and stays for some time.
+    fn is_here(&self, now: Time, number: u32, packet: &Bytes) -> bool {
+        let known = self.packets.get(number.wrapping_sub(self.first) as usize);
+        known.is_some_and(|(given, bytes)| {
+            let is_young = now.since(*given) < RECENT_FOR / 2;
+            is_young && (bytes.as_ptr(), bytes.len()) == (packet.as_ptr(), packet.len())
+        })
+    }
+
+    fn push(&mut self, now: Time, packet: Bytes) -> u32 {
         self.bytes += packet.len();
         self.packets.push_back((now, packet));
         let number = self.first.wrapping_add(self.packets.len() as u32 - 1);
-        let bytes_max = RECENT_BYTES_MAX;
         while let Some((given, packet)) = self.packets.front()
-            && (now.since(*given) > RECENT_FOR || self.bytes > bytes_max)
+            && (now.since(*given) > RECENT_FOR
+                || self.bytes > RECENT_BYTES_MAX
+                || self.packets.len() > RECENT_MAX)
         {
             self.bytes -= packet.len();
             self.packets.pop_front();
@@ -68,6 +93,23 @@ mod tests {
         assert_eq!(bytes, [4, 5, 6, 7]);
         recent.clear();
         assert!(recent.get(more[3]).is_none() && recent.get(more[3].wrapping_add(1)).is_none());
+    }
+
+    #[test]
+    fn what_is_given_again_soon_stands_there_once() {
+        let mut recent = Recent::default();
+        let packet = Bytes::from(vec![7; 1200]);
+        let add = |recent: &mut Recent, ms| recent.add(Time::from_millis(ms), packet.clone());
+        let first = add(&mut recent, 0);
+        assert_eq!(add(&mut recent, 100), first);
+        assert_ne!(
+            recent.add(Time::from_millis(100), packet.slice(..600)),
+            first,
+            "a part is another packet"
+        );
+        let later = add(&mut recent, 501);
+        assert_ne!(later, first, "it stays long enough for those that get it now");
+        assert!(recent.get(later) == recent.get(first));
     }
 
     #[test]

@@ -61,6 +61,7 @@ impl Relay {
                 track: 0,
                 header: b"<",
                 body,
+                bytes: None,
                 is_preamble: false,
                 layer: None,
                 ends: None,

@@ -39,6 +39,7 @@ fn piece<'a>(seq: Seq, track: u8, header: &'a [u8], body: &'a [u8]) -> Piece<'a>
         track,
         header,
         body,
+        bytes: None,
         is_preamble: false,
         layer: None,
         ends: None,

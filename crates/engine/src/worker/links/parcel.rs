@@ -38,6 +38,7 @@ impl Parcel {
             ends: None,
             header,
             body: &self.body,
+            bytes: Some(&self.body),
             is_preamble: false,
             worth: self.worth,
         }

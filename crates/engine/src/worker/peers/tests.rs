@@ -151,7 +151,7 @@ fn whose(receiver: ReceiverId) -> Whose {
 
 fn piece(seq: u64, body: &[u8]) -> Piece<'_> {
     let (track, layer, ends, header, is_preamble) = (0, None, None, &[][..], false);
-    Piece { seq, track, layer, ends, header, body, is_preamble, worth: Worth::most(Time::ZERO) }
+    Piece { seq, track, layer, ends, header, body, bytes: None, is_preamble, worth: Worth::most(Time::ZERO) }
 }
 
 #[tokio::test]
