@@ -1,5 +1,6 @@
 //! Playing a stream: the handle that a session holds.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -76,7 +77,7 @@ impl Control {
         let (closed, closing) = oneshot::channel();
         // Made before asking, so that the receiver is struck out however this ends.
         let (starts, left_out, rtcp) = (Vec::new(), Vec::new(), RtcpGate::default());
-        let counts = rtcp.counts();
+        let counts = Arc::clone(rtcp.counts());
         let (control, closed_when) = (self.clone(), Err(closing));
         let mut playing =
             Playing { control, owner, id, starts, left_out, rtcp, joined: None, closed: closed_when };
@@ -153,7 +154,7 @@ impl Playing {
     ) -> (Self, TakenReceiver) {
         let (closed, closing) = oneshot::channel();
         let (starts, left_out, rtcp) = (Vec::new(), Vec::new(), RtcpGate::default());
-        let taken = TakenReceiver { kind: "", rtcp: rtcp.counts(), closed };
+        let taken = TakenReceiver { kind: "", rtcp: Arc::clone(rtcp.counts()), closed };
         let (control, joined, closed) = (control.clone(), Some(stream.to_owned()), Err(closing));
         (Playing { control, owner, id, starts, left_out, rtcp, joined, closed }, taken)
     }

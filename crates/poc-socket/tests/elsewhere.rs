@@ -15,7 +15,7 @@ use outflow_poc::save::SavedConnection;
 use outflow_poc_socket::media::Form;
 use outflow_poc_socket::save::{Returning, SavedEnd};
 use outflow_poc_socket::{Detached, NetworkPath, Options, PocListener, PocSocket, Security, media};
-use outflow_udp::{Outbox, Parcels, inbox};
+use outflow_udp::{Outbox, Outgoing, Parcels, inbox};
 
 const UNITS: u64 = 200;
 const NUMBER: u64 = 7;
@@ -51,7 +51,10 @@ impl Elsewhere {
         }
         let mut datagram = Vec::new();
         while let Some(transmit) = connection.poll_transmit(own, &mut datagram) {
-            self.outbox.add(transmit.to, transmit.mark, &datagram);
+            self.outbox.put(|out| {
+                out.extend_from_slice(&datagram);
+                Some(Outgoing { to: transmit.to, from: None, mark: transmit.mark })
+            });
         }
         self.outbox.send(&self.way.udp).expect("the socket lives");
     }

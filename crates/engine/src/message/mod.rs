@@ -22,7 +22,7 @@ pub(crate) use demand::Demander;
 pub use demand::{Demand, DemandQueue, Demanders, demands};
 pub use error::{CloseReason, ControlError};
 pub use ids::{ReceiverId, SourceId, StreamId};
-pub use peer::{Outlet, Peer, PeerEvent, PeerPath, PeerWake};
+pub use peer::{Outlet, Peer, PeerEvent, PeerPath, PeerWake, WriteDatagram};
 pub use receiver::{
     Delivery, Destination, Ends, Framing, LinkChoice, Receiver, TrackAddress, TrackChannel, UdpSite,
 };

@@ -62,9 +62,12 @@ pub trait Peer: Send + fmt::Debug {
 
 /// What takes datagrams of a [`Peer`] at once.
 pub trait Outlet {
-    /// Takes the one that `write` puts behind what it is given, if it has one: see [`Peer::poll_transmit`].
-    fn put(&mut self, write: &mut dyn FnMut(&mut Vec<u8>) -> Option<(SocketAddr, Mark)>);
+    /// Takes the one that `write` puts behind what it is given, if it has one.
+    fn put(&mut self, write: &mut WriteDatagram<'_>);
 }
+
+/// See [`Peer::poll_transmit`].
+pub type WriteDatagram<'a> = dyn FnMut(&mut Vec<u8>) -> Option<(SocketAddr, Mark)> + 'a;
 
 /// Why a [`Peer`] wants to be called at a certain time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

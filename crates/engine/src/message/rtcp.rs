@@ -79,8 +79,8 @@ impl RtcpGate {
     }
 
     /// Where it counts.
-    pub fn counts(&self) -> Arc<RtcpCounts> {
-        Arc::clone(&self.counts)
+    pub fn counts(&self) -> &Arc<RtcpCounts> {
+        &self.counts
     }
 
     /// Whether a packet of this length is to be read; it is counted if not.

@@ -8,11 +8,9 @@ mod ports;
 mod ready;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use bytes::BytesMut;
 use outflow_media::Time;
-use outflow_media::ecn::Mark;
 use outflow_relay::{Priority, Report, SinkKey};
 use outflow_udp::limits::DATAGRAMS_A_TURN;
 use outflow_udp::{Outgoing, OwnOfPeer, Parcel, Parcels};
@@ -24,7 +22,7 @@ use super::timers::Timers;
 use super::watch::{Watch, Watched};
 use crate::clock::Clock;
 use crate::limits::WORK_ROUND;
-use crate::message::{CloseReason, Outlet, Peer, PeerEvent, PeerPath, ReceiverId};
+use crate::message::{CloseReason, Outlet, Peer, PeerEvent, PeerPath, ReceiverId, WriteDatagram};
 use crate::send::{Packets, Piece, Recent};
 use ports::Ports;
 use ready::Ready;
@@ -83,7 +81,7 @@ struct Open<'a> {
 }
 
 impl Outlet for Open<'_> {
-    fn put(&mut self, write: &mut dyn FnMut(&mut Vec<u8>) -> Option<(SocketAddr, Mark)>) {
+    fn put(&mut self, write: &mut WriteDatagram<'_>) {
         let outgoing = |(to, mark)| Outgoing { to, from: self.own.of(to), mark };
         self.ports.put(self.port, |out| write(out).map(outgoing));
         *self.room = self.room.saturating_sub(1);

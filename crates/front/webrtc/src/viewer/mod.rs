@@ -73,9 +73,9 @@ pub(crate) struct Viewer {
     replies: VecDeque<(SocketAddr, Vec<u8>)>,
     // bounded: by `EVENTS_MAX`, and its end.
     events: VecDeque<PeerEvent>,
-    session: Session,
     /// Of a viewer that says which packets came.
     way: Option<Way>,
+    session: Session,
     id: ReceiverId,
     news: mpsc::Sender<News>,
     gateways: Arc<Gateways>,
