@@ -56,6 +56,12 @@ impl Browser {
         (Browser::new(now, clock, &theirs, "peer", names("relay")), session)
     }
 
+    /// It is called `own` from now on, and goes on by these names of the relay.
+    pub fn restart(&mut self, own: &str, relay: Credentials) {
+        self.user = format!("{}:{own}", relay.ufrag);
+        self.relay = relay;
+    }
+
     /// A check, which says that this path is to be used.
     ///
     /// # Panics

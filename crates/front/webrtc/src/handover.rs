@@ -78,13 +78,13 @@ fn restore(control: &Control, site: &Arc<Site>, playing: Playing, value: &[u8]) 
         (saved.agent.selected, saved.agent.ours.ufrag.clone(), &saved.agent.theirs.ufrag);
     let port = &site.port;
     let (peer, known) = (port.gateways.place(path), port.gateways.adopt(path));
-    let place = control.shared::<Sessions>().resume(token, called);
-    let session = Session::resume(secret().ok()?, saved);
     let id = playing.id();
+    let (place, restarts) = control.shared::<Sessions>().resume(token, id, called);
+    let session = Session::resume(secret().ok()?, saved);
     // It says where it is as soon as it is driven; what comes before is found by the name.
     let expected = News::Expect(id, name, playing.inbox());
     let (news, confirmed) = (port.news.clone(), News::Confirm(id, peer));
-    let told = (news.clone(), Arc::clone(&port.gateways));
+    let told = (news.clone(), Arc::clone(&port.gateways), restarts);
     let viewer = Viewer::resume(id, session, told, (tracks, way, token));
     playing.start_peer(Box::new(viewer), PeerPath { udp: Arc::clone(&port.udp), peer, own: None });
     let site = Arc::clone(site);

@@ -25,6 +25,7 @@ mod page;
 mod play;
 mod port;
 mod publish;
+mod restart;
 mod saved;
 mod sessions;
 mod settings;

@@ -27,8 +27,14 @@ pub(crate) const FRAGMENT: &str = "application/trickle-ice-sdpfrag";
 /// Where sessions are.
 const SESSIONS: &str = "/api/v1/webrtc/";
 
-/// The credentials of a session stay what they are.
-const ETAG: &str = "\"1\"";
+/// Which credentials of a session are meant, by their number.
+pub(crate) fn etag(version: u32) -> String {
+    format!("\"{version}\"")
+}
+
+pub(crate) fn unknown() -> HttpError {
+    HttpError::new(StatusCode::NOT_FOUND, "there is no such session: it is over, post a new offer")
+}
 
 pub(crate) fn off() -> HttpError {
     HttpError::unavailable("the relay does not serve browsers: give [listen] webrtc, as \"[::]:8189\"")
@@ -175,7 +181,7 @@ pub(crate) fn answered<T: Section>(
     let own = [
         (header::CONTENT_TYPE, SDP.to_owned()),
         (header::LOCATION, format!("{SESSIONS}{}", place.token)),
-        (header::ETAG, ETAG.to_owned()),
+        (header::ETAG, etag(1)),
         (HeaderName::from_static("accept-patch"), FRAGMENT.to_owned()),
     ];
     let level = AppendHeaders(level.map(|path| (session::HEADER, path)));

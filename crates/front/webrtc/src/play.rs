@@ -26,10 +26,11 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::cross_origin;
 use crate::negotiate::{Chosen, choose, codecs};
-use crate::offered::{self, Asked, FRAGMENT, answered, is_of};
+use crate::offered::{self, Asked, answered};
 use crate::page::{assets, plays, publishes};
 use crate::port::News;
 use crate::publish::{by_bearer, publish};
+use crate::restart;
 use crate::sessions::{Place, Sessions};
 use crate::settings::NAME;
 use crate::site::Site;
@@ -112,14 +113,14 @@ async fn play(
     let playing = control.play(&grant, receiver, delivery).await?;
     let level = session::open(&control, &playing)?;
     let names = offered::names(&offer)?;
-    let place = control.shared::<Sessions>().open(&offer.ufrag)?;
+    let (place, restarts) = control.shared::<Sessions>().open(playing.id(), &offer.ufrag)?;
 
     let sets = |track: u8| tracks.get(usize::from(track)).and_then(|track| parameter_sets(&track.codec));
     let sending = chosen.iter().map(|one| (one.track, one.sending, sets(one.track).map(Bytes::from)));
     let sending: Vec<_> = sending.collect();
     let session = site.session(&control, &names, fingerprints)?;
     let (id, port) = (playing.id(), &site.port);
-    let told = (port.news.clone(), Arc::clone(&port.gateways));
+    let told = (port.news.clone(), Arc::clone(&port.gateways), restarts);
     let viewer = Viewer::new(id, session, told, &sending, (random_u32(), coming, place.token));
     // It is known there before the viewer knows where to come to.
     let expected = News::Expect(id, names.ours.ufrag.clone(), playing.inbox());
@@ -132,16 +133,22 @@ async fn play(
 
 /// Changes a session of WebRTC
 ///
-/// Candidates of the viewer are taken note of, and not needed. To begin with other credentials (ICE restart) post a new offer.
+/// Candidates of the viewer are taken note of, and not needed. With other credentials of its own (ICE restart) it is told
+/// those that the relay has from then on.
 #[utoipa::path(
     patch, path = "/api/v1/webrtc/{session}", tag = "webrtc",
     params(("session" = String, Path, description = "From Location in the answer to the offer")),
     request_body(content = String, content_type = "application/trickle-ice-sdpfrag"),
     responses(
         (status = NO_CONTENT),
+        (
+            status = OK, body = String, content_type = "application/trickle-ice-sdpfrag",
+            headers(("ETag" = String, description = "Which credentials these are"))
+        ),
         (status = NOT_FOUND, body = ErrorBody),
+        (status = PRECONDITION_FAILED, body = ErrorBody, description = "If-Match names credentials of before"),
         (status = UNSUPPORTED_MEDIA_TYPE, body = ErrorBody),
-        (status = UNPROCESSABLE_ENTITY, body = ErrorBody, description = "The credentials are others")
+        (status = UNPROCESSABLE_ENTITY, body = ErrorBody, description = "Other credentials are not whole")
     )
 )]
 async fn change(
@@ -149,17 +156,8 @@ async fn change(
     Path(session): Path<String>,
     headers: HeaderMap,
     Raw(body): Raw,
-) -> Result<StatusCode, HttpError> {
-    is_of(&headers, FRAGMENT)?;
-    let known = control.shared::<Sessions>().name_of(&session).ok_or_else(unknown)?;
-    let text = String::from_utf8_lossy(&body);
-    let other =
-        text.lines().filter_map(|line| line.trim().strip_prefix("a=ice-ufrag:")).any(|name| name != known);
-    if other {
-        let what = "the credentials of a session stay: post a new offer instead of restarting ICE";
-        return Err(HttpError::new(StatusCode::UNPROCESSABLE_ENTITY, what));
-    }
-    Ok(StatusCode::NO_CONTENT)
+) -> Result<Response, HttpError> {
+    restart::change(&control, &session, &headers, &body).await
 }
 
 /// Ends a session of WebRTC
@@ -169,7 +167,7 @@ async fn change(
     responses((status = OK), (status = NOT_FOUND, body = ErrorBody))
 )]
 async fn end(State(control): State<Control>, Path(session): Path<String>) -> Result<StatusCode, HttpError> {
-    control.shared::<Sessions>().end(&session).then_some(StatusCode::OK).ok_or_else(unknown)
+    control.shared::<Sessions>().end(&session).then_some(StatusCode::OK).ok_or_else(offered::unknown)
 }
 
 /// Holds a viewer's place until one of both ends it.
@@ -180,10 +178,6 @@ pub(crate) async fn stay(mut playing: Playing, mut place: Place, site: Arc<Site>
     }
     // If the port is gone, so is its table.
     let _ = site.port.news.send(News::Leave(playing.id())).await;
-}
-
-fn unknown() -> HttpError {
-    HttpError::new(StatusCode::NOT_FOUND, "there is no such session: it is over, post a new offer")
 }
 
 fn tracks(described: Described, stream: &str) -> Result<Vec<Track>, HttpError> {

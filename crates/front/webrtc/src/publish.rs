@@ -84,17 +84,17 @@ pub(crate) async fn publish(
         );
     }
     let names = offered::names(&offer)?;
-    let place = control.shared::<Sessions>().open(&offer.ufrag)?;
+    let id = number(publishers.id());
+    let (place, restarts) = control.shared::<Sessions>().open(id, &offer.ufrag)?;
     let session = site.session(&control, &names, fingerprints)?;
 
     let receiving: Vec<Receiving> =
         (0..).zip(&taken).flat_map(|(track, taken)| taken.receiving(track)).collect();
     let gateways = Arc::clone(&site.port.gateways);
-    let ingest = Ingest::new(control.now(), (session, gateways), random_u32(), &receiving);
+    let ingest = Ingest::new(control.now(), (session, gateways, restarts), random_u32(), &receiving);
     let wake = Arc::new(Notify::new());
     let ring = Arc::clone(&wake);
     let (inbox, parcels) = inbox(PARCELS_MAX, Arc::new(move || ring.notify_one()));
-    let id = number(publishers.id());
     // It is known there before the publisher knows where to come to.
     let expected = News::Expect(id, names.ours.ufrag.clone(), inbox);
     site.port.news.send(expected).await.map_err(|_| offered::off())?;

@@ -5,8 +5,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outflow_control::SessionToken;
-use outflow_engine::message::ControlError;
-use tokio::sync::oneshot;
+use outflow_engine::message::{ControlError, ReceiverId};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::restart::Restarts;
+use crate::site::Names;
 
 /// All of them.
 #[derive(Default)]
@@ -15,8 +18,20 @@ pub(crate) struct Sessions(Mutex<HashMap<SessionToken, Session>>);
 struct Session {
     /// Dropped when it is to end.
     _end: oneshot::Sender<()>,
+    known: Known,
+    /// The peer's end is told names by this.
+    restarts: mpsc::Sender<Names>,
+}
+
+/// What is known of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// Its number at the port.
+    pub(crate) id: ReceiverId,
     /// What the peer is called in checks.
-    name: String,
+    pub(crate) name: String,
+    /// Counts the credentials that it has had.
+    pub(crate) version: u32,
 }
 
 /// A session's place; given back when dropped.
@@ -29,20 +44,35 @@ pub(crate) struct Place {
     pub(crate) ended: oneshot::Receiver<()>,
 }
 
+/// A place, and what the peer's end is told names by.
+pub(crate) type Opened = (Place, Restarts);
+
 impl Sessions {
-    /// One more, of a peer that is called so in checks.
+    /// One more, of a peer with this number that is called so in checks.
     ///
     /// # Errors
     /// The system has no randomness.
-    pub(crate) fn open(self: &Arc<Self>, peer: &str) -> Result<Place, ControlError> {
-        Ok(self.resume(SessionToken::new()?, peer))
+    pub(crate) fn open(self: &Arc<Self>, id: ReceiverId, peer: &str) -> Result<Opened, ControlError> {
+        Ok(self.resume(SessionToken::new()?, id, peer))
     }
 
     /// One of another process, which goes on.
-    pub(crate) fn resume(self: &Arc<Self>, token: SessionToken, peer: &str) -> Place {
-        let (end, ended) = oneshot::channel();
-        self.all().insert(token, Session { _end: end, name: peer.to_owned() });
-        Place { sessions: Arc::clone(self), token, ended }
+    pub(crate) fn resume(self: &Arc<Self>, token: SessionToken, id: ReceiverId, peer: &str) -> Opened {
+        let ((end, ended), (told, restarts)) = (oneshot::channel(), Restarts::channel());
+        let known = Known { id, name: peer.to_owned(), version: 1 };
+        self.all().insert(token, Session { _end: end, known, restarts: told });
+        (Place { sessions: Arc::clone(self), token, ended }, restarts)
+    }
+
+    /// The one of this token goes on by other names. Answers how many it has had then; none if there is no such session, or
+    /// it was told too many that it has not used.
+    pub(crate) fn restart(&self, token: &str, names: Names) -> Option<u32> {
+        let mut all = self.all();
+        let Session { known, restarts, .. } = all.get_mut(&token.parse().ok()?)?;
+        let name = names.theirs.ufrag.clone();
+        restarts.try_send(names).ok()?;
+        (known.name, known.version) = (name, known.version + 1);
+        Some(known.version)
     }
 
     /// Ends the one of this token. Answers whether there was one.
@@ -50,9 +80,9 @@ impl Sessions {
         token.parse().is_ok_and(|token: SessionToken| self.all().remove(&token).is_some())
     }
 
-    /// What the peer of one is called in checks.
-    pub(crate) fn name_of(&self, token: &str) -> Option<String> {
-        self.all().get(&token.parse().ok()?).map(|session| session.name.clone())
+    /// What is known of one.
+    pub(crate) fn known(&self, token: &str) -> Option<Known> {
+        self.all().get(&token.parse().ok()?).map(|session| session.known.clone())
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<SessionToken, Session>> {
@@ -80,19 +110,18 @@ mod tests {
     #[test]
     fn a_session_is_there_until_one_of_both_ends_it() {
         let sessions = Arc::<Sessions>::default();
-        let [mut one, other] = ["one", "other"].map(|peer| sessions.open(peer).expect("randomness"));
+        let open = |(id, peer)| sessions.open(id, peer).expect("randomness");
+        let [(mut one, _), (other, _)] = [(1, "one"), (2, "other")].map(open);
+        let name_of = |token: &str| sessions.known(token).map(|known| (known.id, known.name));
         let [first, second] = [&one, &other].map(|place| place.token.to_string());
         assert_ne!(first, second);
-        assert_eq!(sessions.name_of(&first).as_deref(), Some("one"));
+        assert_eq!(name_of(&first), Some((1, "one".to_owned())));
         assert!(one.ended.try_recv() == Err(oneshot::error::TryRecvError::Empty));
         assert!(sessions.end(&first) && !sessions.end(&first));
         assert_eq!(one.ended.try_recv(), Err(oneshot::error::TryRecvError::Closed), "it is told");
         drop(other);
-        assert_eq!(sessions.name_of(&second), None);
-        let place = sessions.resume(second.parse().expect("a token"), "other");
-        assert_eq!(
-            (place.token.to_string(), sessions.name_of(&second).as_deref()),
-            (second.clone(), Some("other"))
-        );
+        assert_eq!(name_of(&second), None);
+        let (place, _) = sessions.resume(second.parse().expect("a token"), 2, "other");
+        assert_eq!((&place.token.to_string(), name_of(&second)), (&second, Some((2, "other".to_owned()))));
     }
 }

@@ -43,6 +43,7 @@ impl Open {
 }
 
 /// What a session is told, and says, before it begins.
+#[derive(Debug)]
 pub(crate) struct Names {
     pub(crate) ours: Credentials,
     pub(crate) theirs: Credentials,

@@ -18,6 +18,7 @@ use outflow_rtp::{Arrivals, RtpHeader, rtcp};
 use outflow_webrtc::{Received, Session};
 
 use crate::limits::{REPORT_EVERY, RTCP_BURST, RTCP_PER_SECOND};
+use crate::restart::Restarts;
 use crate::settings::NAME;
 use crate::tcp::Gateways;
 use arriving::Arriving;
@@ -29,6 +30,7 @@ use layers::{Came, Layers};
 pub(crate) struct Ingest {
     session: Session,
     gateways: Arc<Gateways>,
+    restarts: Restarts,
     /// What reports are from.
     ssrc: u32,
     /// And layers of tracks.
@@ -67,13 +69,14 @@ impl Ingest {
     /// One that sends these tracks; `ssrc` is what it is told in the name of.
     pub(crate) fn new(
         now: Time,
-        (session, gateways): (Session, Arc<Gateways>),
+        (session, gateways, restarts): (Session, Arc<Gateways>, Restarts),
         ssrc: u32,
         tracks: &[Receiving],
     ) -> Self {
         let mut ingest = Ingest {
             session,
             gateways,
+            restarts,
             ssrc,
             tracks: tracks.iter().map(|track| Arriving::new(track.clone())).collect(),
             layers: Layers::new(tracks.iter().filter(|track| track.layer.is_some()).count() as u8),
@@ -92,7 +95,7 @@ impl Ingest {
     /// A datagram came.
     pub(crate) fn handle_datagram(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) {
         let path = self.gateways.path(from);
-        match self.session.handle_datagram(now, path, datagram, &mut Scratch::default()) {
+        match self.restarts.handle_datagram(&mut self.session, (now, path), datagram) {
             Ok(Received::Media(length)) => self.media(now, &datagram[..length]),
             Ok(Received::Control(length)) => self.control(now, &datagram[..length]),
             Ok(Received::Own) | Err(_) => {}

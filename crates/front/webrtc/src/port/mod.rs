@@ -30,6 +30,8 @@ pub(crate) struct Port {
 pub(crate) enum News {
     /// A peer may come, whose checks are for this name; what is for it goes there.
     Expect(ReceiverId, String, Inbox),
+    /// They are for this name, too, and soon for no other.
+    Named(ReceiverId, String),
     /// It is there.
     Confirm(ReceiverId, SocketAddr),
     /// It is not there any more.
@@ -123,6 +125,7 @@ impl Routes {
     fn take(&mut self, news: News) {
         match news {
             News::Expect(peer, name, inbox) => self.add(peer, name, inbox),
+            News::Named(peer, name) => self.name(peer, name),
             News::Confirm(peer, at) => self.confirm(peer, at),
             News::Forget(peer, at) => self.forget(peer, at),
             News::Leave(peer) => self.remove(peer),

@@ -9,7 +9,7 @@ use outflow_engine::message::ReceiverId;
 use outflow_ice::Check;
 use outflow_udp::{Dispatch, HandedOver, Inbox};
 
-use crate::limits::PLACES_MAX;
+use crate::limits::{NAMES_MAX, PLACES_MAX};
 
 /// The peers of a socket.
 #[derive(Debug, Default)]
@@ -24,7 +24,8 @@ pub(super) struct Routes {
 #[derive(Debug)]
 struct Route {
     inbox: Inbox,
-    name: String,
+    /// The newest is the last.
+    names: ArrayVec<String, NAMES_MAX>,
     places: ArrayVec<SocketAddr, PLACES_MAX>,
 }
 
@@ -40,8 +41,18 @@ impl Routes {
     /// A peer may come: its checks are for this name.
     pub(super) fn add(&mut self, peer: ReceiverId, name: String, inbox: Inbox) {
         self.remove(peer);
-        self.names.insert(name.clone(), peer);
-        self.peers.insert(peer, Route { inbox, name, places: ArrayVec::new() });
+        self.peers.insert(peer, Route { inbox, names: ArrayVec::new(), places: ArrayVec::new() });
+        self.name(peer, name);
+    }
+
+    /// Its checks are for this name, too, and not any more for the one before the one before.
+    pub(super) fn name(&mut self, peer: ReceiverId, name: String) {
+        let Some(route) = self.peers.get_mut(&peer) else { return };
+        if route.names.is_full() {
+            self.names.remove(&route.names.remove(0));
+        }
+        route.names.push(name.clone());
+        self.names.insert(name, peer);
     }
 
     /// All of them.
@@ -52,7 +63,9 @@ impl Routes {
     /// A peer has left.
     pub(super) fn remove(&mut self, peer: ReceiverId) {
         let Some(route) = self.peers.remove(&peer) else { return };
-        self.names.remove(&route.name);
+        for name in route.names {
+            self.names.remove(&name);
+        }
         for at in route.places {
             self.places.remove(&at);
         }
@@ -183,6 +196,20 @@ mod tests {
         assert!(!send(&mut routes, at(5), &media));
         routes.remove(1);
         assert!(!send(&mut routes, at(1), &media) && !send(&mut routes, at(1), &checks[0]));
+    }
+
+    #[test]
+    fn a_peer_that_has_another_name_is_known_by_the_one_before_until_the_next() {
+        let (mut routes, _parcels) = two();
+        let is_known = |routes: &mut Routes, name: &str| send(routes, at(9), &check(name));
+        routes.name(1, "other".to_owned());
+        assert!(is_known(&mut routes, "one") && is_known(&mut routes, "other"));
+        routes.name(1, "third".to_owned());
+        assert!(!is_known(&mut routes, "one") && is_known(&mut routes, "other"));
+        routes.name(7, "of none".to_owned());
+        assert!(is_known(&mut routes, "third") && !is_known(&mut routes, "of none"));
+        routes.remove(1);
+        assert!(!is_known(&mut routes, "third") && routes.names.len() == 1);
     }
 
     #[test]

@@ -35,6 +35,7 @@ use tokio::sync::mpsc;
 use crate::hosts::HostPlace;
 use crate::limits::{EVENTS_MAX, REPLIES_MAX, RTCP_BURST, RTCP_PER_SECOND, UNSENT_MAX, UNSENT_USUAL};
 use crate::port::News;
+use crate::restart::Restarts;
 use crate::saved::{SavedTrack, SavedViewer, encode};
 use crate::settings::NAME;
 use crate::tcp::Gateways;
@@ -48,8 +49,8 @@ use way::Way;
 /// Bytes that a packet takes on the way beside its own and those of UDP: header extensions, and what the seal adds.
 pub(crate) const OVERHEAD: usize = 12 + 16;
 
-/// What is told where a viewer is, and what knows which gateway that is, if it comes by TCP.
-pub(crate) type Told = (mpsc::Sender<News>, Arc<Gateways>);
+/// What is told where a viewer is, what knows which gateway that is, if it comes by TCP, and by which names it goes on.
+pub(crate) type Told = (mpsc::Sender<News>, Arc<Gateways>, Restarts);
 
 /// The state machine of a viewer.
 // In this order: what each packet needs stands together, as there are thousands of viewers and little is in the cache.
@@ -79,6 +80,7 @@ pub(crate) struct Viewer {
     id: ReceiverId,
     news: mpsc::Sender<News>,
     gateways: Arc<Gateways>,
+    restarts: Restarts,
     reports: TokenBucket,
     /// Its place among those that have not come yet.
     coming: Option<HostPlace>,
@@ -117,7 +119,7 @@ impl Viewer {
 
     /// One that has come, unless it has a place among those that have not.
     fn begin(
-        (id, session, (news, gateways), token): (ReceiverId, Session, Told, SessionToken),
+        (id, session, (news, gateways, restarts), token): (ReceiverId, Session, Told, SessionToken),
         tracks: impl Iterator<Item = Track>,
         way: Option<Way>,
         coming: Option<HostPlace>,
@@ -128,6 +130,7 @@ impl Viewer {
             session,
             news,
             gateways,
+            restarts,
             to: None,
             tracks: tracks.collect(),
             unsent: VecDeque::new(),
@@ -375,7 +378,7 @@ impl Peer for Viewer {
         recent: &Recent,
     ) {
         let path = self.gateways.path(from);
-        let received = self.session.handle_datagram(now, path, datagram, &mut Scratch::default());
+        let received = self.restarts.handle_datagram(&mut self.session, (now, path), datagram);
         if let Ok(Received::Control(length)) = received
             && let Some(packet) = datagram.get_mut(..length)
         {

@@ -121,6 +121,15 @@ impl Scene {
     }
 }
 
+/// What stands behind the name in what begins another ICE session.
+const RESTARTS: &str = "a=ice-pwd:the-password-of-the-peer\r\nm=video 9 UDP/TLS/RTP/SAVPF 103\r\na=mid:0\r\n";
+
+/// What the relay is called, and its password.
+fn relay(answer: &Answer) -> Credentials {
+    let [ufrag, password] = ["a=ice-ufrag:", "a=ice-pwd:"].map(|name| answer.line(name).to_owned());
+    Credentials { ufrag, password }
+}
+
 /// A viewer that has come.
 struct Viewer {
     wire: Wire,
@@ -135,11 +144,9 @@ impl Viewer {
     }
 
     fn come_by(transport: &str, answer: &Answer, identity: &Identity) -> Self {
-        let password = answer.line("a=ice-pwd:").to_owned();
-        let relay = Credentials { ufrag: answer.line("a=ice-ufrag:").to_owned(), password };
         let wire = Wire::new(&answer.body, transport);
         let began = Instant::now();
-        let mut browser = Browser::new(Time::ZERO, Clock(began), identity, "peer", relay);
+        let mut browser = Browser::new(Time::ZERO, Clock(began), identity, "peer", relay(answer));
         wire.send(&browser.check());
         let mut buffer = [0; 2048];
         let mut seen = None;
@@ -228,16 +235,24 @@ async fn a_viewer_is_answered_found_sent_to_and_heard() {
 
     let session = answer.header("location").to_owned();
     let change = |name| {
-        let body = format!("a=ice-ufrag:{name}\r\na=ice-pwd:the password of the peer\r\n");
+        let body = format!("a=ice-ufrag:{name}\r\n{RESTARTS}");
         let scene = &scene;
         let session = &session;
         let kind = "application/trickle-ice-sdpfrag";
-        async move { scene.ask(Method::PATCH, session, kind, &body).await.status }
+        async move { scene.ask(Method::PATCH, session, kind, &body).await }
     };
-    assert_eq!(
-        (change("peer").await, change("other").await),
-        (StatusCode::NO_CONTENT, StatusCode::UNPROCESSABLE_ENTITY)
-    );
+    assert_eq!(change("peer").await.status, StatusCode::NO_CONTENT);
+    assert_eq!(change("abc").await.status, StatusCode::UNPROCESSABLE_ENTITY, "it is too short");
+    let restarted = change("other").await;
+    assert_eq!((restarted.status, restarted.header("etag")), (StatusCode::OK, "\"2\""));
+    assert_eq!((restarted.line("a=mid:"), restarted.line("m=").is_empty()), ("0", false));
+    // It comes from elsewhere, by the names that hold now.
+    viewer.wire = Wire::new(&restarted.body, "udp");
+    viewer.browser.restart("other", relay(&restarted));
+    viewer.wire.send(&viewer.browser.check());
+    let mut buffer = [0; 2048];
+    let length = viewer.wire.recv(&mut buffer).expect("the relay answers");
+    assert_eq!(mapped(&buffer[..length]), Some(viewer.wire.local_addr()));
     assert_eq!(scene.ask(Method::DELETE, &session, "", "").await.status, StatusCode::OK);
     assert_eq!(scene.ask(Method::DELETE, &session, "", "").await.status, StatusCode::NOT_FOUND);
     let mut states = scene.control().watch();
