@@ -146,7 +146,7 @@ async fn play(
             headers(("ETag" = String, description = "Which credentials these are"))
         ),
         (status = NOT_FOUND, body = ErrorBody),
-        (status = PRECONDITION_FAILED, body = ErrorBody, description = "If-Match names credentials of before"),
+        (status = PRECONDITION_FAILED, body = ErrorBody, description = "If-Match names others"),
         (status = UNSUPPORTED_MEDIA_TYPE, body = ErrorBody),
         (status = UNPROCESSABLE_ENTITY, body = ErrorBody, description = "Other credentials are not whole")
     )

@@ -23,8 +23,7 @@ pub(crate) struct Restarts(mpsc::Receiver<Names>);
 
 impl Restarts {
     /// None yet, and what tells of them.
-    pub(crate) fn channel() -> (mpsc::Sender<Names>, Self) {
-        // bounded: by `RESTARTS_MAX`.
+    pub(crate) fn pair() -> (mpsc::Sender<Names>, Self) {
         let (told, restarts) = mpsc::channel(RESTARTS_MAX);
         (told, Restarts(restarts))
     }

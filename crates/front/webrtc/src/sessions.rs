@@ -58,7 +58,7 @@ impl Sessions {
 
     /// One of another process, which goes on.
     pub(crate) fn resume(self: &Arc<Self>, token: SessionToken, id: ReceiverId, peer: &str) -> Opened {
-        let ((end, ended), (told, restarts)) = (oneshot::channel(), Restarts::channel());
+        let ((end, ended), (told, restarts)) = (oneshot::channel(), Restarts::pair());
         let known = Known { id, name: peer.to_owned(), version: 1 };
         self.all().insert(token, Session { _end: end, known, restarts: told });
         (Place { sessions: Arc::clone(self), token, ended }, restarts)
