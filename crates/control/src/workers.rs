@@ -1,9 +1,9 @@
 //! The workers, as control speaks to them: what they are told and asked, and what connects them.
 
-use outflow_engine::message::{Command, ControlError, Reply, StreamId};
 use std::sync::Arc;
 
 use outflow_context::{Contexts, Line};
+use outflow_engine::message::{Command, ControlError, Reply, StreamId};
 use outflow_engine::{ReplicaEnd, WorkerHandle};
 use outflow_vital::Vital;
 use tokio::sync::oneshot;
