@@ -172,10 +172,6 @@ pub(crate) const RTCP_BURST: u64 = 100;
 /// Bytes of a payload, beyond which it goes as two. One that cannot be split is not sent.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = outflow_rtp::limits::PAYLOAD_BYTES_MAX;
 
-/// Names that a peer was told for its session to go on by, and does not use yet. One that asks for more is answered with
-/// 404: it may begin again.
-pub(crate) const RESTARTS_MAX: usize = 8;
-
 /// Names by which checks are for one peer: the newest, and the one before, until it uses that.
 pub(crate) const NAMES_MAX: usize = 2;
 

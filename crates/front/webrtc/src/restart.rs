@@ -1,7 +1,9 @@
 //! A session goes on by other credentials, because the peer's network has changed (ICE restart: RFC 8445, section 9; RFC
 //! 9725, section 4.4). Media goes on meanwhile.
 
-use axum::http::{HeaderMap, StatusCode, header};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use outflow_api::HttpError;
 use outflow_control::Control;
@@ -9,23 +11,25 @@ use outflow_dtls::Scratch;
 use outflow_ice::{Credentials, Path};
 use outflow_media::Time;
 use outflow_webrtc::{Ignored, Received, Session};
-use tokio::sync::mpsc;
 
-use crate::limits::RESTARTS_MAX;
 use crate::offered::{self, FRAGMENT, etag};
 use crate::port::News;
 use crate::sessions::Sessions;
 use crate::site::{Names, Open, secret};
 
-/// Names that a peer was told, and does not use yet.
-#[derive(Debug)]
-pub(crate) struct Restarts(mpsc::Receiver<Names>);
+/// Names that a peer was told, and does not use yet; clones are the same ones.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Restarts(Arc<Mutex<Option<Names>>>);
 
 impl Restarts {
-    /// None yet, and what tells of them.
-    pub(crate) fn pair() -> (mpsc::Sender<Names>, Self) {
-        let (told, restarts) = mpsc::channel(RESTARTS_MAX);
-        (told, Restarts(restarts))
+    /// It was told these. Those before that it has not used are not used any more.
+    pub(crate) fn tell(&self, names: Names) {
+        *self.told() = Some(names);
+    }
+
+    /// It is only asked where a check is by other names.
+    fn told(&self) -> MutexGuard<'_, Option<Names>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A datagram came for a session: its first check by other names is where it goes on by them.
@@ -33,7 +37,7 @@ impl Restarts {
     /// # Errors
     /// See [`Session::handle_datagram`].
     pub(crate) fn handle_datagram(
-        &mut self,
+        &self,
         session: &mut Session,
         (now, path): (Time, Path),
         datagram: &mut [u8],
@@ -42,10 +46,7 @@ impl Restarts {
         if handled != Err(Ignored::Ice(outflow_ice::Ignored::OtherNames)) {
             return handled;
         }
-        // Those before the newest were never used.
-        let Some(Names { ours, theirs }) = core::iter::from_fn(|| self.0.try_recv().ok()).last() else {
-            return handled;
-        };
+        let Some(Names { ours, theirs }) = self.told().take() else { return handled };
         session.restart(ours, theirs);
         session.handle_datagram(now, path, datagram, &mut Scratch::default())
     }
@@ -105,7 +106,7 @@ pub(crate) async fn change(
     offered::is_of(headers, FRAGMENT)?;
     let sessions = control.shared::<Sessions>();
     let known = sessions.known(token).ok_or_else(offered::unknown)?;
-    let wanted = headers.get(header::IF_MATCH).map(axum::http::HeaderValue::as_bytes);
+    let wanted = headers.get(header::IF_MATCH).map(HeaderValue::as_bytes);
     if wanted.is_some_and(|wanted| wanted != b"*" && wanted != etag(known.version).as_bytes()) {
         let what =
             "the session has other credentials by now: leave If-Match out, or send what ETag said last";

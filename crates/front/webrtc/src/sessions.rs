@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outflow_control::SessionToken;
 use outflow_engine::message::{ControlError, ReceiverId};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use crate::restart::Restarts;
 use crate::site::Names;
@@ -20,7 +20,7 @@ struct Session {
     _end: oneshot::Sender<()>,
     known: Known,
     /// The peer's end is told names by this.
-    restarts: mpsc::Sender<Names>,
+    restarts: Restarts,
 }
 
 /// What is known of a session.
@@ -58,20 +58,18 @@ impl Sessions {
 
     /// One of another process, which goes on.
     pub(crate) fn resume(self: &Arc<Self>, token: SessionToken, id: ReceiverId, peer: &str) -> Opened {
-        let ((end, ended), (told, restarts)) = (oneshot::channel(), Restarts::pair());
+        let ((end, ended), restarts) = (oneshot::channel(), Restarts::default());
         let known = Known { id, name: peer.to_owned(), version: 1 };
-        self.all().insert(token, Session { _end: end, known, restarts: told });
+        self.all().insert(token, Session { _end: end, known, restarts: restarts.clone() });
         (Place { sessions: Arc::clone(self), token, ended }, restarts)
     }
 
-    /// The one of this token goes on by other names. Answers how many it has had then; none if there is no such session, or
-    /// it was told too many that it has not used.
+    /// The one of this token goes on by other names. Answers how many it has had then; none if there is no such session.
     pub(crate) fn restart(&self, token: &str, names: Names) -> Option<u32> {
         let mut all = self.all();
         let Session { known, restarts, .. } = all.get_mut(&token.parse().ok()?)?;
-        let name = names.theirs.ufrag.clone();
-        restarts.try_send(names).ok()?;
-        (known.name, known.version) = (name, known.version + 1);
+        (known.name, known.version) = (names.theirs.ufrag.clone(), known.version + 1);
+        restarts.tell(names);
         Some(known.version)
     }
 

@@ -60,7 +60,7 @@ impl Scene {
         let now = Time::from_millis(10_000);
         let (browser, session) = Browser::with_session(now);
         let gateways = Arc::new(Gateways::new(place()));
-        let ingest = Ingest::new(now, (session, gateways, Restarts::pair().1), 9, tracks);
+        let ingest = Ingest::new(now, (session, gateways, Restarts::default()), 9, tracks);
         let (told, heard, arrived) = (Vec::new(), Vec::new(), Vec::new());
         let mut scene = Scene { now, ingest, browser, srtp: None, told, heard, arrived };
         let check = scene.browser.check();

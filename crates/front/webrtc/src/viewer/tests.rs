@@ -66,7 +66,7 @@ impl Scene {
         let viewer = Viewer::new(
             5,
             session,
-            (news, Arc::new(Gateways::new(PLACE)), Restarts::pair().1),
+            (news, Arc::new(Gateways::new(PLACE)), Restarts::default()),
             &[(1, sending, Some(SETS))],
             (0, place, SessionToken::new().expect("randomness")),
         );
@@ -382,7 +382,7 @@ fn another_process_goes_on_with_it_without_a_gap_and_without_a_number_twice() {
     let SavedViewer { session, tracks, way, token } = minicbor::decode(&saved).expect("it is read");
     let session = Session::resume([8; 32], session.read().expect("it is read"));
     let token = token.parse().expect("a token");
-    let told = (scene.viewer.news.clone(), Arc::clone(&scene.viewer.gateways), Restarts::pair().1);
+    let told = (scene.viewer.news.clone(), Arc::clone(&scene.viewer.gateways), Restarts::default());
     scene.viewer = Viewer::resume(5, session, told, (tracks, way, token));
     scene.events.clear();
     scene.settle();
