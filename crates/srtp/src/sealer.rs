@@ -48,6 +48,11 @@ impl Sealer {
         Ok(())
     }
 
+    /// Reads what [`seal`](Self::seal) is about to need, so that it is at hand. What is answered says nothing.
+    pub fn warm(&self) -> usize {
+        self.media.warm()
+    }
+
     /// Seals a packet of RTCP, compound or not; it gets longer by [`Profile::control_overhead`].
     ///
     /// # Errors

@@ -187,6 +187,11 @@ impl Session {
         keys.sealer.seal(out, start, rollovers).map_err(Ignored::Srtp)
     }
 
+    /// Reads what [`seal`](Self::seal) is about to need, so that it is at hand. What is answered says nothing.
+    pub fn warm(&self) -> usize {
+        self.keys.as_ref().map_or(0, |keys| keys.sealer.warm())
+    }
+
     /// Seals a packet of RTCP in place.
     ///
     /// # Errors

@@ -31,6 +31,13 @@ pub trait Peer: Send + fmt::Debug {
         tell: &mut dyn FnMut(Report),
     ) -> usize;
 
+    /// Reads a word of each place in memory that [`write`](Self::write) is about to need, and answers what depends on all of
+    /// them. It is asked of all to which packets go before the first is given them: thousands are in no cache, and what is
+    /// asked for at once comes in the time of one.
+    fn warm(&self) -> usize {
+        0
+    }
+
     /// An RTCP packet of the relay about a track. It is left out if there is no room for it.
     fn write_rtcp(&mut self, now: Time, track: u8, packet: &[u8]);
 

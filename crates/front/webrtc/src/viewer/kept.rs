@@ -85,6 +85,12 @@ impl Kept {
         }
     }
 
+    /// Reads where the next packet is put down.
+    pub(super) fn warm(&self) -> usize {
+        let last = self.places.len().wrapping_sub(1);
+        self.places.get(self.newest.wrapping_add(1) as usize & last).map_or(0, |sent| sent.packet as usize)
+    }
+
     fn place(&self, number: u32) -> usize {
         number as usize & (self.places.len() - 1)
     }

@@ -360,6 +360,13 @@ impl Peer for Viewer {
         packets.heads().len()
     }
 
+    fn warm(&self) -> usize {
+        let tracks = self.tracks.iter().fold(0, |sum, track| sum ^ track.warm());
+        let (queues, way) = (self.unsent.len() ^ self.replies.len(), usize::from(self.way.is_some()));
+        let states = usize::from(self.thinning.is_at_work() ^ self.to.is_some());
+        tracks ^ queues ^ states ^ way ^ self.pace.warm() ^ self.session.warm()
+    }
+
     fn write_rtcp(&mut self, _: Time, track: u8, packet: &[u8]) {
         let Some(track) = self.tracks.iter().find(|known| known.number == track) else { return };
         let Some(to) = self.to else { return };

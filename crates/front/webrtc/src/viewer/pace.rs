@@ -50,6 +50,11 @@ impl Pace {
         Pace { is_up: true, ..Pace::new() }
     }
 
+    /// See [`Peer::warm`](outflow_engine::message::Peer::warm).
+    pub(super) fn warm(&self) -> usize {
+        usize::from(self.until.is_some() ^ self.held.is_some() ^ self.sent.is_some()) ^ self.bps as usize
+    }
+
     /// Whether a packet may go that came to the relay then.
     pub(super) fn passes(&mut self, now: Time, arrived: Time, bytes: usize) -> bool {
         self.room.fill(now, self.rate());

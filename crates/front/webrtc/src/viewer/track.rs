@@ -214,6 +214,11 @@ impl Track {
         (head, number >> 16)
     }
 
+    /// See [`Peer::warm`](outflow_engine::message::Peer::warm).
+    pub(super) fn warm(&self) -> usize {
+        self.kept.warm() ^ usize::from(self.sets.is_some()) ^ self.next_repair as usize
+    }
+
     /// A packet is sent. It is known what it was made of, if it can be sent once more.
     pub(super) fn sent(&mut self, now: Time, unsent: &Unsent) {
         if let Sent::First(origin) = unsent.way
