@@ -235,7 +235,7 @@ pub const RECENT_MAX: usize = 1 << 17;
 /// as those that catch up are, stands there once.
 pub const RECENT_KNOWN: usize = 1 << 12;
 
-/// How long they can, once they were given.
+/// How long packets stay there, once they were given.
 pub const RECENT_FOR: Duration = Duration::from_secs(1);
 
 /// Parcels of datagrams from such receivers that wait for a worker, of 64 datagrams at most. What finds no room is
