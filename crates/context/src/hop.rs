@@ -110,7 +110,7 @@ impl Hop {
     fn run(&mut self, now: Time) {
         self.now = now;
         let Hop { stage: Some(stage), outlet, .. } = self else { return };
-        stage.run(now, Some(crate::probe), &mut |to, item| outlet.packet(now, to, item));
+        stage.run(now, Some(crate::clock::probe), &mut |to, item| outlet.packet(now, to, item));
     }
 
     /// Does what all lanes are to do; what the next are to do.

@@ -7,6 +7,8 @@
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a driver owns threads")]
 
+mod clock;
+mod error;
 mod hop;
 mod inlet;
 pub mod limits;
@@ -19,37 +21,22 @@ mod tests;
 mod thread;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use outflow_vital::Vital;
 
+pub use clock::probe;
+pub use error::LineError;
 use limits::{CONTEXTS_MAX, PLUGIN_CONTEXTS_MAX};
 pub use line::{Arrived, Line};
 pub use ringer::Owner;
 use ringer::Ringer;
 use thread::Thread;
-pub use thread::{probe, stand_back};
+pub use thread::stand_back;
 
 /// What the names of contexts begin with that streams' plug-ins get without asking, before the name of
 /// the stream.
 pub const PLUGIN_CONTEXT: &str = "plug-ins of ";
-
-/// Why there is no line.
-#[derive(Debug, thiserror::Error)]
-pub enum LineError {
-    /// There would be too many contexts.
-    #[error("the execution contexts are at their limit of {CONTEXTS_MAX}: name a context in fewer elements")]
-    TooMany,
-    /// The system refuses a thread.
-    #[error("starting the context '{context}': {error}")]
-    System {
-        /// Of this context.
-        context: String,
-        /// What it says.
-        error: io::Error,
-    },
-}
 
 /// All contexts of the relay, by name.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use outflow_vital::Vital;
 
-use crate::LineError;
+use crate::error::LineError;
 use crate::hop::Hop;
 use crate::limits::{BACKGROUND_NICE, CONTEXT_IDLE, CONTEXT_SHOWN};
 use crate::ringer::{Parked, Ringer};
@@ -55,12 +55,6 @@ impl Thread {
         let _ = self.hops.send(hop);
         self.parked.wake();
     }
-}
-
-/// Nanoseconds of the monotonic clock, to time work with.
-pub fn probe() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
 }
 
 /// Lets this thread stand back behind those that carry packets. Where that is refused, it takes its turns
