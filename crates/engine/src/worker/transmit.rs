@@ -50,23 +50,15 @@ impl Worker {
                 break;
             }
             let is_more = self.paths.peers().transmit(now, (class, stream));
-            self.hear_peers();
+            self.settle_peers();
             if !is_more {
                 break;
             }
         }
-        self.paths.peers().wait_for_full(&mut self.watch);
     }
 
-    /// Acts upon what peers have told while they were given packets, and puts down what they have to do.
+    /// Acts upon what peers have told, and puts down what they have to do.
     pub(super) fn settle_peers(&mut self) {
-        self.hear_peers();
-        let peers = self.paths.peers();
-        peers.wait_for_full(&mut self.watch);
-        peers.plan(&mut self.tasks);
-    }
-
-    fn hear_peers(&mut self) {
         let mut heard = self.paths.peers().take_heard();
         for Heard { whose, event } in heard.drain(..) {
             let Whose { stream: index, sink: key, receiver } = whose;
@@ -86,6 +78,9 @@ impl Worker {
                 }
             }
         }
-        self.paths.peers().give_back(heard);
+        let peers = self.paths.peers();
+        peers.give_back(heard);
+        peers.wait_for_full(&mut self.watch);
+        peers.plan(&mut self.tasks);
     }
 }
