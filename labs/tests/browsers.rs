@@ -185,10 +185,10 @@ fn a_browser_publishes_its_camera_by_the_page_until_its_user_ends_that() -> Resu
     let mut viewer = Browser::start(&paths.players)?;
     viewer.open(&page())?;
     let plays = |seen: &Value| {
-        seen["pictures"].as_u64() >= Some(50) && seen["sound"] == true && seen["width"].as_u64() > Some(0)
+        let is_shown = seen["width"].as_u64() > Some(0) && seen["bright"].as_f64() > Some(20.0);
+        seen["pictures"].as_u64() >= Some(50) && seen["sound"] == true && is_shown
     };
     let seen = viewer.wait_for("pictures and sound", SEEN, plays)?;
-    ensure!(seen["bright"].as_f64() > Some(20.0), "{seen}");
     let shown = publisher.wait_for("it shows how it goes", SHOWN, |shown| {
         let is_counted = |key: &str| shown["figures"][key].as_str().is_some_and(|text| !"–0".contains(text));
         shown["state"] == "publishing" && is_counted("Pictures a second") && is_counted("Round trip")
