@@ -1,4 +1,4 @@
-//! The one place that reads the clocks.
+//! The one place that reads the clocks, but for what work is timed with, which contexts do, too.
 
 use std::time::{Duration, Instant, SystemTime};
 

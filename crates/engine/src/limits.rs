@@ -246,6 +246,10 @@ pub const PEER_PARCELS_MAX: usize = 256;
 /// receiver that asks at a further one is sent to from what the system chooses, with a warning.
 pub const NEAR_PORTS_MAX: usize = 64;
 
+const _: () = assert!(
+    2 * outflow_context::limits::CONTEXT_SHOWN.as_millis() <= SNAPSHOT_EVERY.as_millis(),
+    "each snapshot has something new of contexts"
+);
 const _: () = assert!(RECEIVE_BATCH * SLOT_BYTES <= BLOCK_BYTES, "a batch must fit a block");
 const _: () = assert!(GSO_BYTES_MAX < DATAGRAM_BYTES_MAX, "a segmented send is one datagram to the stack");
 
