@@ -55,6 +55,7 @@ const STREAM_LEVELS: &[Level<StreamState>] = &[
 const RECEIVER_COUNTS: &[Count<ReceiverState>] = &[
     ("receiver_sent", Some(Unit::Bytes), "Bytes sent to the receiver", |r| r.bytes),
     ("receiver_sent_packets", None, "Packets sent to the receiver", |r| r.packets),
+    ("receiver_key_frame_requests", None, "Key frames that the receiver asked for", |r| r.key_frame_requests),
 ];
 
 const RECEIVER_LEVELS: &[Level<ReceiverState>] = &[
@@ -65,6 +66,14 @@ const RECEIVER_LEVELS: &[Level<ReceiverState>] = &[
     ("receiver_level", None, "Quality that the receiver is to get, 1 is the best", |r| r.level.into()),
     ("receiver_age", Some(Unit::Seconds), "Time since the receiver joined", |r| r.age_ms as f64 / 1e3),
 ];
+
+/// Of receivers that say it.
+const RECEIVER_SAID: &[Level<ReceiverState>] = &[(
+    "receiver_way",
+    Some(Unit::Bytes),
+    "Bytes a second that the way to the receiver carries, as reports say",
+    |r| r.carries_bps.map_or(f64::NAN, |bps| bps as f64 / 8.0),
+)];
 
 const ELEMENT_COUNTS: &[Count<ElementState>] = &[
     ("element_in_packets", None, "Packets that came into the element", |e| e.packets_in),
@@ -322,6 +331,10 @@ fn receivers(state: &RelayState, families: &mut Families<'_>) -> fmt::Result {
     }
     for (name, unit, help, value) in RECEIVER_LEVELS {
         families.gauge(name, unit.clone(), help, all().map(|r| (receiver(r), value(r))))?;
+    }
+    for (name, unit, help, value) in RECEIVER_SAID {
+        let known = all().map(|r| (receiver(r), value(r))).filter(|(_, value)| value.is_finite());
+        families.gauge(name, unit.clone(), help, known)?;
     }
     let dropped = all().flat_map(|r| reasons(&r.drops).map(move |(reason, n)| (r, reason, n)));
     let dropped = dropped.map(|(r, reason, n)| (with(receiver(r), ("reason", reason.to_owned())), n));

@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use crate::image::Shape;
 
-const DEPENDENCY_DESCRIPTOR: &str =
+/// The URI of AV1's dependency descriptor.
+pub const DEPENDENCY_DESCRIPTOR: &str =
     "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
 const FRAME_MARKING: &str = "urn:ietf:params:rtp-hdrext:framemarking";
 

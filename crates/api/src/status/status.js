@@ -185,7 +185,8 @@ const showStream = (card, stream, relay) => {
   setText($(".format", card), source.format);
   const peer = source.peer ? ` — ${source.peer}` : "";
   const starts = source.starts > 1 ? ` — came ${count(source.starts)} times` : "";
-  setText($(".source", card), `${source.url}${peer}${starts}`);
+  const advice = source.advice ? ` — ${source.advice}` : "";
+  setText($(".source", card), `${source.url}${peer}${starts}${advice}`);
   figures($("dl", card), [
     ["in", rate(source.bps)],
     ["out", rate(stream.out_bps)],

@@ -62,6 +62,12 @@ pub struct ReceiverState {
     pub rtcp_drops: BTreeMap<&'static str, u64>,
     /// What its RTCP receiver reports say, per track, if it sends any.
     pub reports: Vec<ReceiverReport>,
+    /// Bits a second that its way carries, as it says (REMB, TMMBR), or as the relay found by what it says of packets
+    /// (`transport-cc`).
+    pub carries_bps: Option<u64>,
+    /// Key frames that it asked for (PLI, FIR), as it could not decode on; and those that the relay asked for in its
+    /// place, as pictures that others need were left out.
+    pub key_frame_requests: u64,
 }
 
 /// The newest RTCP report block of a receiver for one track (RFC 3550, section 6.4.1).

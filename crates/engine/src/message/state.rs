@@ -215,6 +215,8 @@ pub struct SourceState {
     pub starts: u64,
     /// Packets dropped on receipt, by reason.
     pub drops: BTreeMap<&'static str, u64>,
+    /// What could be better about how it is coded, and how.
+    pub advice: Option<&'static str>,
 }
 
 /// One element of a stream's services.

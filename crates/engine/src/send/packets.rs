@@ -36,6 +36,9 @@ pub struct PacketHead {
     pub worth: Worth,
     /// Its bytes, with its RTP header.
     pub bytes: usize,
+    /// Of a picture of several layers, it is the last packet for receivers of layers up to this
+    /// ([`Tag::ends`](outflow_media::Tag::ends)).
+    pub ends: Option<u8>,
     /// Whether it was put in front of what the receiver begins with, and counts as no packet of the stream.
     pub is_preamble: bool,
 }
@@ -55,7 +58,7 @@ impl<'a> Packets<'a> {
     pub fn heads(&self) -> impl ExactSizeIterator<Item = PacketHead> + use<'a> {
         let head = |piece: &Piece<'_>| {
             let (track, worth, is_preamble) = (piece.track, piece.worth, piece.is_preamble);
-            PacketHead { track, worth, bytes: piece.len(), is_preamble }
+            PacketHead { track, worth, bytes: piece.len(), ends: piece.ends, is_preamble }
         };
         self.pieces.iter().map(head)
     }

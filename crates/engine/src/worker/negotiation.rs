@@ -63,11 +63,11 @@ impl LiveStream {
                 if is_taken {
                     self.core.handle_estimate(limit.bps);
                 }
-                if is_taken
-                    && let Some(sink) = self.sink_mut(key)
-                    && let Some(behind) = &sink.behind
-                {
-                    links.handle_limit(now, behind, sink.id, limit.bps);
+                if is_taken && let Some(sink) = self.sink_mut(key) {
+                    sink.carries_bps = Some(limit.bps);
+                    if let Some(behind) = &sink.behind {
+                        links.handle_limit(now, behind, sink.id, limit.bps);
+                    }
                 }
                 // One that says what its way carries waits for no answer about the link's.
                 let _ = self.keep_within_link(now, key, wanted, links);

@@ -68,6 +68,7 @@ impl Worker {
         if let Some(track) = read.wanted {
             stream.core.handle_key_frame_request(sink, track);
             stream.touched = true;
+            stream.sink_mut(sink).into_iter().for_each(|sink| sink.key_frame_requests += 1);
         }
         for wish in read.wishes {
             if let Some((track, answer)) = stream.negotiate(now, sink, wish, &mut self.links)

@@ -25,6 +25,10 @@ pub(super) struct LiveSink {
     /// What it has at the link that it is behind.
     pub(super) behind: Option<Behind>,
     pub(super) reports: Vec<ReceiverReport>,
+    /// Bits a second that its way carries, once that was said.
+    pub(super) carries_bps: Option<u64>,
+    /// How often it asked for a key frame.
+    pub(super) key_frame_requests: u64,
     /// What its RTCP has to pass that comes by UDP. What comes in a connection has passed one like it.
     pub(super) rtcp: RtcpGate,
     pub(super) sent_bytes: Growth,
@@ -50,6 +54,8 @@ impl LiveSink {
             out,
             behind,
             reports: Vec::new(),
+            carries_bps: None,
+            key_frame_requests: 0,
             rtcp: RtcpGate::new(rtcp),
             sent_bytes: Growth::default(),
             wants: None,

@@ -175,6 +175,8 @@ impl LiveStream {
                 level_refusals: refusals(&sink.asked),
                 rtcp_drops: live.rtcp.counts().named(),
                 reports: live.reports.clone(),
+                carries_bps: live.carries_bps,
+                key_frame_requests: live.key_frame_requests,
             });
         }
         last.map(|last| last + 1)
@@ -248,9 +250,14 @@ impl LiveStream {
             key_interval_ms: self.core.key_interval_ns() / 1_000_000,
             starts: counters.starts,
             drops: named(&counters.drops),
+            advice: self.core.has_deep_reordering().then_some(DEEP),
         }
     }
 }
+
+/// B pictures that others refer to.
+const DEEP: &str = "it has B pictures that others refer to, which browsers show in jerks: encode without B pictures \
+    (ffmpeg: -bf 0), or without a pyramid (x264: b-pyramid=none, one at a time)";
 
 /// What a receiver asked for in vain, by reason.
 fn refusals(asked: &Asked) -> BTreeMap<&'static str, u64> {

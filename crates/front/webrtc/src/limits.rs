@@ -172,6 +172,13 @@ pub(crate) const RTCP_BURST: u64 = 100;
 /// Bytes of a payload, beyond which it goes as two. One that cannot be split is not sent.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = outflow_rtp::limits::PAYLOAD_BYTES_MAX;
 
+/// Bytes of a dependency descriptor that find room beside that: one with the structure of three spatial and three temporal
+/// layers has 64. A longer one takes room from the payload.
+pub(crate) const DESCRIPTOR_BYTES_SPARE: usize = 100;
+
+/// A key frame whose number is higher by more than this is of another numbering: its number at a viewer is the next one.
+pub(crate) const FRAMES_GAP_MAX: i16 = 2048;
+
 /// Names by which checks are for one peer: the newest, and the one before, until it uses that.
 pub(crate) const NAMES_MAX: usize = 2;
 

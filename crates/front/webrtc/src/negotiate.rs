@@ -1,13 +1,13 @@
 //! What of a stream goes to a viewer, by what it offers (RFC 3264; RFC 9429, section 5.3).
 
-use outflow_media::format::{Codec, Track};
+use outflow_media::format::{Codec, DEPENDENCY_DESCRIPTOR, ExtensionKind, ExtensionMap, Track};
 use outflow_rtp::fmtp;
 use outflow_rtp::payload::Splitter;
 use outflow_rtp::sdp::{
     Accepted, AcceptedPayload, AcceptedSource, Direction, Offer, OfferedMedia, OfferedPayload,
 };
 
-use crate::offered::{NACK, Section, TRANSPORT, feedback, is_usable, offers, transport};
+use crate::offered::{NACK, Section, TRANSPORT, extension, feedback, is_usable, offers, transport};
 use crate::settings::NAME;
 use crate::viewer::{Elements, Sending};
 
@@ -43,7 +43,9 @@ pub(crate) fn choose<'a>(
         taken[number] = true;
         let repair = payload.repair.filter(|_| offers(payload, NACK)).map(|number| (number, random()));
         let offered = media.extensions.iter().map(|one| (one.id, one.kind.uri()));
-        let elements = Elements::of(offered, transport(media, payload));
+        let of_frames = media.mixes.then(|| extension(media, DEPENDENCY_DESCRIPTOR)).flatten();
+        let elements = Elements::of(offered, transport(media, payload))
+            .describing(described_by(&tracks[number]), of_frames);
         let splitter = Splitter::of(&tracks[number]);
         let sending = Sending {
             payload_type: payload.number,
@@ -56,6 +58,12 @@ pub(crate) fn choose<'a>(
         Some(Chosen { media, payload, track: number as u8, sending })
     };
     offer.media.iter().map(|media| (media, section(media))).collect()
+}
+
+/// The stream's number of the header extension by which packets of a track say what their frames need.
+fn described_by(track: &Track) -> Option<u8> {
+    let describes = |one: &&ExtensionMap| one.kind == ExtensionKind::DependencyDescriptor;
+    track.extensions.iter().find(describes).map(|one| one.id)
 }
 
 /// How well a codec of an offer fits a track; not at all if it is 0.

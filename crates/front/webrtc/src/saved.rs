@@ -101,6 +101,12 @@ pub(crate) struct SavedTrack {
     pub(crate) given: u64,
     #[n(14)]
     pub(crate) next_repair: u32,
+    /// Of the dependency descriptor: the stream's number of the extension, and the viewer's.
+    #[n(15)]
+    pub(crate) descriptor: Option<(u8, u8)>,
+    /// A frame's number in the stream, and at the viewer; and the newest there.
+    #[n(16)]
+    pub(crate) frames: Option<(u16, u16, u16)>,
 }
 
 impl From<Saved> for SavedSession {

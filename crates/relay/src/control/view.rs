@@ -39,6 +39,12 @@ impl State {
         self.source.key_interval_ns()
     }
 
+    /// Whether pictures that others refer to are shown before some that came sooner. Known of what comes by RTP, and of a
+    /// transport stream once a receiver shows its pictures as they come.
+    pub fn has_deep_reordering(&self) -> bool {
+        self.out.branches.slots().any(|(_, slot)| slot.showing.is_deep())
+    }
+
     /// Packets that were lost before they came here.
     pub fn source_lost(&self) -> u64 {
         self.intake.as_ref().map_or(0, Intake::lost)

@@ -140,6 +140,9 @@ impl Answer<'_> {
         if media.reduced_size {
             line(text, format_args!("a=rtcp-rsize"));
         }
+        if media.mixes {
+            line(text, format_args!("a=extmap-allow-mixed"));
+        }
         accepted.payloads.iter().for_each(|of| payload(text, of));
         for (id, uri) in &accepted.extensions {
             line(text, format_args!("a=extmap:{id} {uri}"));

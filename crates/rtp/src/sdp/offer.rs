@@ -66,6 +66,9 @@ pub struct OfferedMedia {
     pub rids: Vec<String>,
     /// Sources that are named, each with the one that it is repeated by.
     pub sources: Vec<OfferedSource>,
+    /// `a=extmap-allow-mixed`, of the session, too: header extensions of some packets may have longer elements than those
+    /// of others (RFC 8285, section 6).
+    pub mixes: bool,
     /// `a=rtcp-rsize`: RTCP may come in parts (RFC 5506).
     pub reduced_size: bool,
 }
@@ -246,6 +249,7 @@ fn offered(media: &Media, session: &[Attribute], is_bundled: bool) -> OfferedMed
         extensions: extensions(&media.attributes, session),
         rids: rids(&media.attributes),
         sources: sources(&media.attributes),
+        mixes: [&media.attributes, session].into_iter().any(|of| has(of, "extmap-allow-mixed")),
         reduced_size: has(&media.attributes, "rtcp-rsize"),
     }
 }

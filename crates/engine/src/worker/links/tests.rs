@@ -54,6 +54,8 @@ fn sink(links: &Links, link: LinkId) -> LiveSink {
         behind: links.behind(link, &out, &to.to_string()),
         out,
         reports: Vec::new(),
+        carries_bps: None,
+        key_frame_requests: 0,
         rtcp: Default::default(),
         sent_bytes: Growth::default(),
         wants: Some(Level::BEST),

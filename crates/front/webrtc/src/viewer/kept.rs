@@ -27,6 +27,8 @@ pub(super) struct Origin {
     /// The packet of the stream, by its number among those that were given.
     pub(super) packet: u32,
     pub(super) part: Part,
+    /// It was the last of its picture for this viewer.
+    pub(super) ends: bool,
 }
 
 /// What of it.
@@ -48,11 +50,12 @@ struct Sent {
     number: u16,
     /// None of a place that is free.
     part: Option<Part>,
+    ends: bool,
 }
 
 const _: () = assert!(size_of::<Sent>() == 8 && KEPT_AT_FIRST.is_power_of_two() && KEPT_MAX < 1 << 16);
 
-const FREE: Sent = Sent { packet: 0, number: 0, part: None };
+const FREE: Sent = Sent { packet: 0, number: 0, part: None, ends: false };
 
 impl Kept {
     /// A packet is sent by this number.
@@ -63,8 +66,8 @@ impl Kept {
         if self.place(number) == 0 {
             self.widen(now);
         }
-        let (at, Origin { packet, part }) = (self.place(number), origin);
-        self.places[at] = Sent { packet, number: number as u16, part: Some(part) };
+        let (at, Origin { packet, part, ends }) = (self.place(number), origin);
+        self.places[at] = Sent { packet, number: number as u16, part: Some(part), ends };
         self.newest = self.newest.max(number);
     }
 
@@ -120,9 +123,9 @@ impl Kept {
 
     fn origin(&self, number: u32) -> Option<Origin> {
         let last = self.places.len().checked_sub(1)?;
-        let Sent { packet, number: kept, part } = self.places[number as usize & last];
+        let Sent { packet, number: kept, part, ends } = self.places[number as usize & last];
         let part = part.filter(|_| kept == number as u16)?;
-        Some(Origin { packet, part })
+        Some(Origin { packet, part, ends })
     }
 }
 
@@ -133,7 +136,7 @@ mod tests {
     use super::*;
 
     fn add(kept: &mut Kept, now: Time, number: u32) {
-        kept.add(now, number, Origin { packet: number + 7, part: Part::Whole });
+        kept.add(now, number, Origin { packet: number + 7, part: Part::Whole, ends: false });
     }
 
     /// By which number it goes, and which packet that is.

@@ -1,5 +1,6 @@
 //! A viewer, as its worker drives it.
 
+mod described;
 mod filling;
 mod kept;
 mod media;
@@ -199,19 +200,21 @@ impl Viewer {
         };
         let track = &mut self.tracks[place];
         let thins = track.sending.is_video && !head.is_preamble && self.thinning.is_at_work();
+        let mut ends = false;
         if thins && has_room {
             let (age, rank) = (head.worth.age(now), head.worth.rank);
             if let Err(reason) = track.leave_out(packet().0, |at| self.thinning.takes(age, at, rank)) {
                 self.pace.measure(head.worth.arrived, head.bytes);
                 return Err(Undelivered::Dropped(reason));
             }
+            ends = self.thinning.ends_at(head.ends);
         }
         if !has_room || !self.pace.passes(now, head.worth.arrived, head.bytes) {
             // They are not offered again.
             return if head.is_preamble { track.remember(packet().0) } else { Err(Undelivered::Later) };
         }
         let at_once = self.pace.is_catching_up();
-        let all = track.take(packet(), head).map_err(Undelivered::Dropped)?;
+        let all = track.take(packet(), head, ends).map_err(Undelivered::Dropped)?;
         let all = all.into_iter().map(|(media, way)| Unsent { track: place, media, way, at_once });
         match out.filter(|_| self.unsent.is_empty() && self.replies.is_empty()) {
             Some(out) => all.for_each(|unsent| out.put(&mut |bytes| self.seal(now, &unsent, bytes))),

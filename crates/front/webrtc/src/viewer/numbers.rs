@@ -46,6 +46,11 @@ impl Numbers {
         Some(number)
     }
 
+    /// Whether this is the newest packet of the stream that has a number.
+    pub(super) fn is_newest(&self, sequence: u16) -> bool {
+        self.newest.is_some_and(|(newest, _)| newest == sequence)
+    }
+
     /// One more number for the newest packet, which goes as two: those behind it are higher by one from then on. None of
     /// another packet.
     pub(super) fn another(&mut self, sequence: u16) -> Option<u32> {

@@ -157,7 +157,13 @@ impl Scene {
         // Pictures of which each needs the one before.
         let rank = if payload[0] == 0x65 { Worth::most(arrived).rank } else { 0 };
         let is_preamble = payload.starts_with(&OTHER_SETS);
-        let head = PacketHead { track, worth: Worth { rank, arrived }, bytes: packet.len(), is_preamble };
+        let head = PacketHead {
+            track,
+            worth: Worth { rank, arrived },
+            bytes: packet.len(),
+            ends: None,
+            is_preamble,
+        };
         let packet = Bytes::from(packet);
         let given = self.recent.add(self.now, packet.clone());
         self.viewer.take(self.now, &head, || (packet.clone(), given), None)
@@ -369,7 +375,7 @@ fn its_end_is_told_whichever_way_it_comes() {
 
 #[test]
 fn another_process_goes_on_with_it_without_a_gap_and_without_a_number_twice() {
-    let mut scene = Scene::ready_with(Elements { delay: None, transport: Some(3) });
+    let mut scene = Scene::ready_with(Elements { transport: Some(3), ..Elements::default() });
     (10..13).for_each(|sequence| scene.give(1, sequence).expect("there is room"));
     scene.got();
     scene.say(rtcp::lost(7, OWN, &[257], "x"));

@@ -47,20 +47,21 @@ impl Thinning {
         if matches!(class, Class::Header | Class::Sound) || !self.is_at_work() {
             return Ok(());
         }
-        if let Some((newest, verdict)) = self.newest
-            && newest == (timestamp, rank)
-        {
-            return verdict;
-        }
-        let verdict = self.judge(age, class, layer);
+        let verdict = match self.newest {
+            Some((newest, verdict)) if newest == (timestamp, rank) => return verdict,
+            Some(((newest, below), verdict)) if newest == timestamp && is_above(layer, below) => {
+                verdict.and_then(|()| self.passes(layer)).map_err(|_| DropReason::DependsOnDropped)
+            }
+            _ => self.judge(age, class, layer),
+        };
         self.newest = Some(((timestamp, rank), verdict));
         verdict
     }
 
     fn judge(&mut self, age: Duration, class: Class, layer: u8) -> Result<(), DropReason> {
         let begins = class == Class::Key && layer == 0;
-        if !begins && self.broken.is_some_and(|broken| layer >= broken) {
-            return Err(DropReason::DependsOnDropped);
+        if !begins {
+            self.passes(layer)?;
         }
         let is_needed = matches!(class, Class::Key | Class::Reference | Class::Opaque);
         let most = if is_needed { THIN_NEEDED_AGE } else { THIN_SPARE_AGE };
@@ -74,6 +75,16 @@ impl Thinning {
         Err(DropReason::LessValuable)
     }
 
+    fn passes(&self, layer: u8) -> Result<(), DropReason> {
+        let is_broken = self.broken.is_some_and(|broken| layer >= broken);
+        if is_broken { Err(DropReason::DependsOnDropped) } else { Ok(()) }
+    }
+
+    /// Whether nothing of a picture goes behind a packet that is the last of it for receivers of layers up to this.
+    pub(super) fn ends_at(&self, layer: Option<u8>) -> bool {
+        layer.zip(self.broken).is_some_and(|(layer, broken)| broken <= layer + 1)
+    }
+
     /// Whether a key frame is to be asked for: pictures that others need are left out until one comes.
     pub(super) fn wants_key(&mut self, now: Time) -> bool {
         let is_due = self.asked.is_none_or(|asked| now.since(asked) >= THIN_KEY_EVERY);
@@ -83,6 +94,12 @@ impl Thinning {
         }
         wants
     }
+}
+
+/// Whether a layer is above that of a packet of this rank: a higher spatial layer of the same picture, which goes as that
+/// does, so that the marker stands where a picture ends.
+fn is_above(layer: u8, below: u8) -> bool {
+    layer > Importance::of_rank(below).layer()
 }
 
 /// Whether a rate is less than this share of another one.
@@ -143,6 +160,29 @@ mod tests {
         let (mut scene, of) = (Scene::new(), |layer| (Class::Reference, layer));
         assert_eq!(scene.all(450, [of(2)]), [LATE]);
         assert_eq!(scene.all(100, [1, 2, 3, 0].map(of)), [FITS, NEEDS, NEEDS, FITS]);
+    }
+
+    #[test]
+    fn spatial_layers_of_a_picture_go_with_it() {
+        let mut scene = Scene::new();
+        let mut picture = |ms, layers: [(Class, u8); 3]| {
+            scene.timestamp += 3_600;
+            layers.map(|(class, layer)| {
+                let age = Duration::from_millis(ms);
+                scene.thinning.takes(age, scene.timestamp, Importance::of(class, layer).rank())
+            })
+        };
+        // Of three spatial layers, the lowest with three temporal ones; upper ones may come late.
+        let all = |class, layer| [(class, layer), (class, 3), (Class::Enhancement, 4)];
+        assert_eq!(picture(100, all(Class::Key, 0)), [FITS; 3]);
+        assert_eq!(picture(200, all(Class::Disposable, 2)), [LATE, NEEDS, NEEDS]);
+        assert_eq!(picture(390, all(Class::Reference, 0)), [FITS; 3]);
+        assert_eq!(picture(450, all(Class::Reference, 1)), [LATE, NEEDS, NEEDS]);
+        assert_eq!(picture(50, all(Class::Reference, 0)), [FITS, NEEDS, NEEDS]);
+        assert_eq!(picture(50, all(Class::Disposable, 2)), [NEEDS; 3]);
+        // It ends with what is below what was left out.
+        let ends = [None, Some(0), Some(3)].map(|ends| scene.thinning.ends_at(ends));
+        assert_eq!(ends, [false, true, true]);
     }
 
     #[test]

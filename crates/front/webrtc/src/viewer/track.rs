@@ -8,10 +8,11 @@ use outflow_packet::DropReason;
 use outflow_rtp::payload::Splitter;
 
 use super::Undelivered;
+use super::described::{Described, Frames};
 use super::kept::{Kept, Origin, Part};
 use super::media::{Elements, Head, Media, Read};
 use super::numbers::Numbers;
-use crate::limits::PAYLOAD_BYTES_MAX;
+use crate::limits::{DESCRIPTOR_BYTES_SPARE, PAYLOAD_BYTES_MAX};
 use crate::saved::SavedTrack;
 
 /// How a track goes to a viewer, as was agreed on.
@@ -44,6 +45,7 @@ pub(super) struct Track {
     key_at: Option<u32>,
     numbers: Numbers,
     kept: Kept,
+    frames: Frames,
     /// The number of the next packet that is sent once more.
     next_repair: u32,
 }
@@ -72,7 +74,8 @@ impl Track {
     pub(super) fn new(number: u8, (sending, sets): (Sending, Option<Bytes>), random: u32) -> Self {
         let next_repair = 256 + (random >> 16 & 0x3fff);
         let (numbers, kept) = (Numbers::new(random), Kept::default());
-        Track { number, sending, source: None, sets, key_at: None, numbers, kept, next_repair }
+        let frames = Frames::default();
+        Track { number, sending, source: None, sets, key_at: None, numbers, kept, frames, next_repair }
     }
 
     /// As it goes on in another process. Packets that could be sent once more stay here.
@@ -87,6 +90,8 @@ impl Track {
             repair,
             delay: elements.delay,
             transport: elements.transport,
+            descriptor: elements.descriptor,
+            frames: self.frames.save(),
             splitter: splitter.save(),
             source: self.source,
             sets: self.sets.as_deref().map(|sets| sets.to_vec().into()),
@@ -101,23 +106,39 @@ impl Track {
     /// It goes on there.
     pub(super) fn resume(saved: SavedTrack) -> Self {
         let SavedTrack {
-            number, delay, transport, first, newest, given, source, key_at, next_repair, ..
+            number,
+            delay,
+            transport,
+            descriptor,
+            first,
+            newest,
+            given,
+            source,
+            key_at,
+            next_repair,
+            ..
         } = saved;
         let sending = Sending {
             payload_type: saved.payload_type,
             ssrc: saved.ssrc,
             is_video: saved.is_video,
             repair: saved.repair,
-            elements: Elements { delay, transport },
+            elements: Elements { delay, transport, descriptor },
             splitter: Splitter::restore(saved.splitter),
         };
         let sets = saved.sets.map(|sets| Bytes::from(Vec::from(sets)));
         let (numbers, kept) = (Numbers::resume((first, newest, given)), Kept::default());
-        Track { number, sending, source, sets, key_at, numbers, kept, next_repair }
+        let frames = Frames::resume(saved.frames);
+        Track { number, sending, source, sets, key_at, numbers, kept, frames, next_repair }
+    }
+
+    /// Reads a packet of the stream.
+    fn read(&self, packet: Bytes) -> Result<Read, DropReason> {
+        Read::new(packet, self.sending.elements.descriptor.map(|(id, _)| id))
     }
 
     /// Takes a packet of the stream, which has this number among those that were given: as one, or as two if it is too
-    /// long, behind parameter sets where a key frame begins.
+    /// long, behind parameter sets where a key frame begins. `ends`: nothing of its picture goes behind it.
     ///
     /// # Errors
     /// It does not go.
@@ -125,12 +146,16 @@ impl Track {
         &mut self,
         (packet, given): (Bytes, u32),
         head: &PacketHead,
+        ends: bool,
     ) -> Result<ArrayVec<(Media, Sent), 3>, DropReason> {
-        let of = |part| Sent::First(Origin { packet: given, part });
-        let Read { sequence, ssrc, timestamp, marker, payload } = Read::new(packet)?;
+        let of = |part| Sent::First(Origin { packet: given, part, ends });
+        let Read { sequence, ssrc, timestamp, marker, payload, descriptor } = self.read(packet)?;
+        let marker = marker || ends;
         self.source = Some(ssrc);
         let mut all = ArrayVec::new();
         let mut number = self.numbers.of(sequence).ok_or(DropReason::Late)?;
+        let is_newest = self.numbers.is_newest(sequence);
+        let described = descriptor.and_then(|value| self.frames.take(value, is_newest));
         if head.is_preamble {
             // They stand in front of this one already.
             (self.sets, self.key_at) = (Some(payload.clone()), Some(timestamp));
@@ -143,24 +168,32 @@ impl Track {
         if let Some(sets) = self.sets.clone().filter(|_| begins)
             && let Some(next) = self.numbers.another(sequence)
         {
-            all.push((Media { number, timestamp, marker: false, payload: sets }, of(Part::Sets)));
+            let described = described.as_ref().map(Described::first_half);
+            let media = Media { number, timestamp, marker: false, payload: sets, described };
+            all.push((media, of(Part::Sets)));
             number = next;
         }
-        if payload.len() <= PAYLOAD_BYTES_MAX {
-            all.push((Media { number, timestamp, marker, payload }, of(Part::Whole)));
+        let bytes = payload.len() + described.as_ref().map_or(0, Described::len);
+        if payload.len() <= PAYLOAD_BYTES_MAX && bytes <= PAYLOAD_BYTES_MAX + DESCRIPTOR_BYTES_SPARE {
+            all.push((Media { number, timestamp, marker, payload, described }, of(Part::Whole)));
             return Ok(all);
         }
         let halves = self.sending.splitter.split(&payload).ok_or(DropReason::Oversized)?;
         let other = self.numbers.another(sequence).ok_or(DropReason::Oversized)?;
         let [one, two] = halves.map(Bytes::from);
-        all.push((Media { number, timestamp, marker: false, payload: one }, of(Part::First)));
-        all.push((Media { number: other, timestamp, marker, payload: two }, of(Part::Second)));
+        let said = described.as_ref().map(Described::first_half);
+        let first = Media { number, timestamp, marker: false, payload: one, described: said };
+        let said = described.as_ref().map(Described::second_half);
+        let second = Media { number: other, timestamp, marker, payload: two, described: said };
+        all.extend([(first, of(Part::First)), (second, of(Part::Second))]);
         Ok(all)
     }
 
     /// The packet of this number once more, if what it was made of is still there.
     fn once_more(&self, recent: &Recent, (number, origin): (u32, Origin)) -> Option<Media> {
-        let Read { timestamp, marker, payload, .. } = Read::new(recent.get(origin.packet)?.clone()).ok()?;
+        let packet = recent.get(origin.packet)?.clone();
+        let Read { timestamp, marker, payload, descriptor, .. } = self.read(packet).ok()?;
+        let described = descriptor.and_then(|value| self.frames.again(value));
         let half = |second: bool| {
             let [one, two] = self.sending.splitter.split(&payload)?;
             Some(Bytes::from(if second { two } else { one }))
@@ -171,7 +204,13 @@ impl Track {
             Part::First => (half(false)?, false),
             Part::Second => (half(true)?, true),
         };
-        Some(Media { number, timestamp, marker: marker && is_last, payload })
+        let described = described.map(|whole| match origin.part {
+            Part::Whole => whole,
+            Part::Sets | Part::First => whole.first_half(),
+            Part::Second => whole.second_half(),
+        });
+        let marker = (marker || origin.ends) && is_last;
+        Some(Media { number, timestamp, marker, payload, described })
     }
 
     /// Its own source, and the stream's, once a packet has come: what is said of it names them.
@@ -188,7 +227,7 @@ impl Track {
         packet: Bytes,
         goes: impl FnOnce(u32) -> Result<(), DropReason>,
     ) -> Result<(), DropReason> {
-        let Read { sequence, timestamp, .. } = Read::new(packet)?;
+        let Read { sequence, timestamp, .. } = Read::new(packet, None)?;
         goes(timestamp).inspect_err(|_| self.numbers.leave_out(sequence))
     }
 
@@ -197,7 +236,7 @@ impl Track {
     /// # Errors
     /// It is no packet of RTP.
     pub(super) fn remember(&mut self, packet: Bytes) -> Result<(), Undelivered> {
-        let Read { payload, .. } = Read::new(packet).map_err(Undelivered::Dropped)?;
+        let Read { payload, .. } = Read::new(packet, None).map_err(Undelivered::Dropped)?;
         self.sets = Some(payload);
         Ok(())
     }

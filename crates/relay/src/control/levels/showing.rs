@@ -35,6 +35,11 @@ impl Showing {
         is_lower
     }
 
+    /// Whether pictures that others refer to are shown before some that came sooner: no level is without.
+    pub(in crate::control) fn is_deep(&self) -> bool {
+        self.lowest.is_some_and(|lowest| lowest <= REFERENCES)
+    }
+
     /// The source begins again.
     pub(in crate::control) fn restart(&mut self) {
         *self = Showing::default();
@@ -69,6 +74,8 @@ mod tests {
         assert_eq!(after(&reordered).level(3).number(), 2);
         let pyramid = [(0, 0), (14_400, 1), (7_200, 1), (3_600, 2), (10_800, 2)];
         assert_eq!(after(&pyramid).level(3).number(), 2, "what others refer to stays");
+        let is_deep = [&in_order[..], &reordered, &pyramid].map(|pictures| after(pictures).is_deep());
+        assert_eq!(is_deep, [false, false, true]);
         let sub_layers = [(0, 0), (14_400, 1), (7_200, 2), (3_600, 3), (10_800, 3)];
         assert_eq!(after(&sub_layers).level(4).number(), 3);
         assert_eq!(after(&sub_layers).level(1), Level::BEST, "there is nothing to choose");

@@ -81,7 +81,7 @@ struct Streamed {
 
 impl Streamed {
     fn new(bps: u64) -> Self {
-        let mut scene = Scene::ready_with(Elements { delay: None, transport: Some(NUMBER) });
+        let mut scene = Scene::ready_with(Elements { transport: Some(NUMBER), ..Elements::default() });
         scene.events.clear();
         Streamed {
             scene,
@@ -121,8 +121,10 @@ impl Streamed {
         let header = PlainHeader { marker, payload_type: 96, sequence, timestamp, ssrc: SOURCE };
         let packet = Bytes::from([&header.emit()[..], payload].concat());
         let worth = Worth { rank, arrived: self.scene.now };
-        self.owed
-            .push_back((PacketHead { track: 1, worth, bytes: packet.len(), is_preamble: false }, packet));
+        self.owed.push_back((
+            PacketHead { track: 1, worth, bytes: packet.len(), ends: None, is_preamble: false },
+            packet,
+        ));
     }
 
     /// Gives the viewer what it takes.
