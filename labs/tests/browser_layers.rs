@@ -34,7 +34,7 @@ const PUBLISHES: &str = "(async (codec, scalabilityMode) => {
 /// What is sent, and in which layers.
 const SENT: &str = "(async () => {
     const all = [...(await pc.getStats()).values()].filter((one) => one.type === 'outbound-rtp');
-    return all.map(({ scalabilityMode, frameWidth, framesSent }) => ({ scalabilityMode, frameWidth, framesSent }));
+    return all.map(({ scalabilityMode, frameWidth }) => ({ scalabilityMode, frameWidth }));
 })()";
 
 /// How large the picture is that is shown, and how many were.

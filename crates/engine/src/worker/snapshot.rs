@@ -256,8 +256,8 @@ impl LiveStream {
 }
 
 /// B pictures that others refer to.
-const DEEP: &str = "it has B pictures that others refer to, which browsers show in jerks: encode without B pictures \
-    (ffmpeg: -bf 0), or without a pyramid (x264: b-pyramid=none, one at a time)";
+const DEEP: &str = "it has B pictures that others refer to, which browsers show in jerks: encode without \
+    B pictures (ffmpeg: -bf 0), or without a pyramid (x264: b-pyramid=none)";
 
 /// What a receiver asked for in vain, by reason.
 fn refusals(asked: &Asked) -> BTreeMap<&'static str, u64> {

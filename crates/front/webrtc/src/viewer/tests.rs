@@ -1,5 +1,6 @@
 //! Viewers with a browser at the other end, without a network.
 
+mod layers;
 mod link;
 
 use core::time::Duration;
