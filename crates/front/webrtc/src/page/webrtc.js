@@ -67,16 +67,40 @@ const waiting = (start) =>
     start(done);
   });
 
-// Waits until a connection is over, and answers why.
-const over = (pc) =>
+// The session goes on by another way, if the relay knows it still (RFC 9725, section 4.4): both ends get other names.
+const goOn = async ({ pc, at }, edit) => {
+  const offer = await pc.createOffer({ iceRestart: true });
+  await pc.setLocalDescription({ type: "offer", sdp: edit(offer.sdp) });
+  const names = /^a=ice-(?:ufrag|pwd):.*$/gm;
+  const body = [...new Set(pc.localDescription.sdp.match(names))].map((line) => `${line}\r\n`).join("");
+  const headers = { "Content-Type": "application/trickle-ice-sdpfrag" };
+  const signal = AbortSignal.timeout(LOST_AFTER_MS);
+  const response = await fetch(at, { method: "PATCH", headers, body, signal }).catch(silent);
+  if (!response.ok) throw await refusal(response);
+  const theirs = (await response.text()).match(names) ?? [];
+  const newest = (line) => theirs.find((other) => other.split(":")[0] === line.split(":")[0]) ?? line;
+  await pc.setRemoteDescription({ type: "answer", sdp: pc.remoteDescription.sdp.replace(names, newest) });
+};
+
+// Waits until a session is over, and answers why. One that is lost, or whose network is another one, goes on first.
+const over = (session, edit) =>
   waiting((done) => {
+    const { pc } = session;
     let lost = null;
+    const isOver = (text) => done(new Error(text));
+    const isLost = () => {
+      lost ??= setTimeout(isOver, LOST_AFTER_MS, "the connection is lost");
+      goOn(session, edit).catch((error) => isOver(error.message));
+    };
     pc.onconnectionstatechange = () => {
-      clearTimeout(lost);
-      if (pc.connectionState === "connected") failures = 0;
-      const isOver = (text) => done(new Error(text));
-      if (pc.connectionState === "disconnected") lost = setTimeout(isOver, LOST_AFTER_MS, "the connection is lost");
-      if (["failed", "closed"].includes(pc.connectionState)) isOver("the connection has ended");
+      const { connectionState: state } = pc;
+      if (state === "connected") {
+        failures = 0;
+        clearTimeout(lost);
+        lost = null;
+      }
+      if (["disconnected", "failed"].includes(state) && lost === null) isLost();
+      if (state === "closed") isOver("the connection has ended");
     };
   });
 
@@ -99,7 +123,7 @@ export const keep = async ({ begun, isFinal = () => false, describe = (why) => w
     try {
       await begin(how);
       begun();
-      why = told ? null : await over(session.pc);
+      why = told ? null : await over(session, how.edit ?? ((sdp) => sdp));
     } catch (error) {
       why = error;
     }
