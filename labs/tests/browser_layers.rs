@@ -52,7 +52,7 @@ fn asks(level: u64) -> String {
     format!("document.querySelector('#level').value = {level}; document.querySelector('#level').onchange()")
 }
 
-/// Levels of three spatial and three temporal layers: spatial ones first, then temporal ones of the lowest.
+/// Levels of two spatial and three temporal layers: Chromium has a third size of larger pictures alone.
 fn levels_of(codec: &str, mode: &str) -> Result<()> {
     let Some(paths) = scene(&format!("layers of {codec}"), &[CHROMIUM])? else { return Ok(()) };
     let streams = "webrtc = \"0.0.0.0:8189\"\n[streams.live]\nsource = \"push\"\n";
@@ -76,26 +76,26 @@ fn levels_of(codec: &str, mode: &str) -> Result<()> {
         viewer.wait_for(&format!("level {level} plays on"), SHOWN, is_on).map(drop)
     };
     // One that begins with it ...
-    for (level, width) in [(5, 160), (2, 320), (1, 640)] {
+    for (level, width) in [(4, 320), (2, 320), (1, 640)] {
         viewer.open(&format!("{}?level={level}", page()))?;
         more(&mut viewer, level, width)?;
     }
     // ... and one that changes to it.
-    for (level, width) in [(3, 160), (1, 640), (2, 320), (4, 160), (2, 320)] {
+    for (level, width) in [(3, 320), (1, 640), (4, 320), (2, 320), (1, 640)] {
         viewer.evaluate(&asks(level))?;
         more(&mut viewer, level, width)?;
     }
     let state = relay.wait_receivers("live", 1)?;
-    ensure!(state["receivers"][0]["level_asked"] == 2, "{state:#}");
+    ensure!(state["receivers"][0]["level_asked"] == 1, "{state:#}");
     relay.healthy()
 }
 
 #[test]
 fn a_browser_plays_each_level_of_av1_in_layers() -> Result<()> {
-    levels_of("video/AV1", "L3T3")
+    levels_of("video/AV1", "L2T3")
 }
 
 #[test]
 fn a_browser_plays_each_level_of_vp9_in_layers() -> Result<()> {
-    levels_of("video/VP9", "L3T3_KEY")
+    levels_of("video/VP9", "L2T3_KEY")
 }
