@@ -1,6 +1,6 @@
 //! Chromium publishes scalable video, and plays each of its levels.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use outflow_labs::browser::{Browser, CHROMIUM};
 use outflow_labs::net::RELAY_OUT;
 use outflow_labs::relay::{HTTP_PORT, Relay, listen};
@@ -68,7 +68,8 @@ fn levels_of(codec: &str, mode: &str) -> Result<()> {
     relay.wait_up("live")?;
     let mut viewer = Browser::start(&paths.players)?;
     let more = |viewer: &mut Browser, level: u64, width: u64| -> Result<()> {
-        let from = viewer.wait_for("its size", SHOWN, |shown| shown["width"] == width)?;
+        let from = viewer.wait_for("its size", SHOWN, |shown| shown["width"] == width);
+        let from = from.with_context(|| format!("{:#}", relay.stream("live").unwrap_or_default()))?;
         let is_on = |shown: &Value| {
             let more = shown["pictures"].as_u64() >= from["pictures"].as_u64().map(|count| count + 25);
             more && shown["width"] == width && shown["state"] == "playing"

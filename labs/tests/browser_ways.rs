@@ -31,7 +31,8 @@ fn page() -> String {
 
 /// What has come, and by which session.
 const SEEN: &str = "(async () => {
-    const { session } = await import('/assets/webrtc.js');
+    if (document.readyState !== 'complete' || !location.host) return {};
+    const { session } = await import(`${location.origin}/assets/webrtc.js`);
     const all = session ? [...(await session.pc.getStats()).values()] : [];
     const of = (kind) => all.find((one) => one.type === 'inbound-rtp' && one.kind === kind) ?? {};
     const [picture, sound] = [of('video'), of('audio')];

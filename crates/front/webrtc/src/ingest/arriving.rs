@@ -100,8 +100,9 @@ impl Arriving {
         outflow_rtp::set_payload_type(&mut whole, self.receiving.payload_type);
         outflow_rtp::set_sequence(&mut whole, u16::from_be_bytes(*original));
         outflow_rtp::set_ssrc(&mut whole, source);
-        self.missing.came(u16::from_be_bytes(*original));
-        (!payload.is_empty()).then(|| whole.freeze())
+        // Browsers fill their way up with packets that have come already.
+        let was_missing = self.missing.came(u16::from_be_bytes(*original));
+        (was_missing && !payload.is_empty()).then(|| whole.freeze())
     }
 
     /// Whether a packet is of this layer: those behind the first need not say so.
@@ -131,7 +132,7 @@ impl Arriving {
                 self.missing.add(now, sequence, lost)
             }
             Placement::Next { .. } | Placement::Stray => {}
-            Placement::Late => self.missing.came(sequence),
+            Placement::Late => drop(self.missing.came(sequence)),
             Placement::Restart => self.missing = Missing::default(),
         }
     }

@@ -34,9 +34,11 @@ impl Missing {
         }
     }
 
-    /// One has come after all.
-    pub(super) fn came(&mut self, sequence: u16) {
+    /// One has come after all. Returns whether it was missing.
+    pub(super) fn came(&mut self, sequence: u16) -> bool {
+        let before = self.packets.len();
         self.packets.retain(|packet| packet.sequence != sequence);
+        self.packets.len() < before
     }
 
     /// When some are to be asked for.

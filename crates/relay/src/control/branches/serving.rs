@@ -125,8 +125,8 @@ fn into_branch(out: &mut Distribution, now: Time, index: usize, mut parsed: Pars
         slot.goes_on.iter_mut().for_each(|goes_on| goes_on.number(&mut parsed));
         let Parsed { packet, rtp_header, .. } = &parsed;
         if let Some(header) = packet.rtp_header(rtp_header) {
-            let timestamp = outflow_rtp::timestamp(header);
-            has_shown = slot.showing.packet(&packet.tag, timestamp, VIDEO_CLOCK_RATE);
+            let numbers = (outflow_rtp::sequence(header), outflow_rtp::timestamp(header));
+            has_shown = slot.showing.packet(&packet.tag, numbers, VIDEO_CLOCK_RATE);
         }
     }
     if index != ORIGINAL {

@@ -3,6 +3,7 @@
 
 use outflow_media::{Kind, Tag};
 use outflow_packet::Level;
+use outflow_rtp::sequence_distance;
 
 /// The layer of the pictures that others refer to, where codecs do not name their layers: without it nothing moves.
 const REFERENCES: u8 = 1;
@@ -10,24 +11,32 @@ const REFERENCES: u8 = 1;
 /// What the timestamps of a branch's pictures have shown.
 #[derive(Debug, Default)]
 pub(in crate::control) struct Showing {
-    newest: Option<u32>,
+    /// The newest packet's sequence number, and the newest timestamp.
+    newest: Option<(u16, u32)>,
     /// The lowest layer with pictures that are shown before some that came sooner.
     lowest: Option<u8>,
 }
 
 impl Showing {
-    /// A packet of the main track came, with this timestamp. Returns whether a lower layer is known for its order now.
-    pub(in crate::control) fn packet(&mut self, tag: &Tag, timestamp: u32, clock_rate: u32) -> bool {
-        // The layer of a picture is not known by what stands before its first slice.
-        if tag.kind == Kind::Header {
+    /// A packet of the main track came, with this sequence number and timestamp. Returns whether a lower layer is known for
+    /// its order now.
+    pub(in crate::control) fn packet(
+        &mut self,
+        tag: &Tag,
+        (sequence, timestamp): (u16, u32),
+        clock_rate: u32,
+    ) -> bool {
+        // One that comes late says nothing of the order in which pictures were sent; and the layer of a picture is not
+        // known by what stands before its first slice.
+        let is_late = self.newest.is_some_and(|(newest, _)| sequence_distance(newest, sequence) <= 0);
+        if is_late || tag.kind == Kind::Header {
             return false;
         }
-        let step = self.newest.map_or(0, |newest| timestamp.wrapping_sub(newest).cast_signed());
+        let step = self.newest.map_or(0, |(_, newest)| timestamp.wrapping_sub(newest).cast_signed());
         // Further back, time has leapt.
         let is_before = step < 0 && step.unsigned_abs() < 2 * clock_rate;
-        if !is_before {
-            self.newest = Some(timestamp);
-        }
+        let newest = self.newest.filter(|_| is_before).map_or(timestamp, |(_, newest)| newest);
+        self.newest = Some((sequence, newest));
         let is_lower = is_before && self.lowest.is_none_or(|lowest| tag.layer < lowest);
         if is_lower {
             self.lowest = Some(tag.layer);
@@ -59,9 +68,9 @@ mod tests {
 
     fn after(pictures: &[(u32, u8)]) -> Showing {
         let mut showing = Showing::default();
-        for (timestamp, layer) in pictures {
+        for (sequence, (timestamp, layer)) in (65_534..).zip(pictures) {
             let tag = Tag { kind: Kind::Predicted, layer: *layer, ..Tag::default() };
-            showing.packet(&tag, *timestamp, 90_000);
+            showing.packet(&tag, (sequence as u16, *timestamp), 90_000);
         }
         showing
     }
@@ -86,8 +95,11 @@ mod tests {
         assert_eq!(after(&[(1_000_000, 1), (10, 1), (3_610, 2)]).level(3), Level::BEST);
         let mut showing = after(&[(7_200, 1)]);
         let header = Tag { kind: Kind::Header, ..Tag::default() };
-        assert!(!showing.packet(&header, 3_600, 90_000));
-        assert!(showing.packet(&Tag { kind: Kind::Bidirectional, layer: 2, ..header }, 3_600, 90_000));
+        assert!(!showing.packet(&header, (65_535, 3_600), 90_000));
+        let bidirectional = Tag { kind: Kind::Bidirectional, layer: 2, ..header };
+        assert!(!showing.packet(&bidirectional, (65_533, 3_600), 90_000), "it was lost, and comes once more");
+        assert!(!showing.packet(&bidirectional, (65_534, 3_600), 90_000), "it comes twice");
+        assert!(showing.packet(&bidirectional, (65_535, 3_600), 90_000));
         showing.restart();
         assert_eq!(showing.level(3), Level::BEST);
     }
