@@ -40,6 +40,11 @@ impl<'a> Extensions<'a> {
         }
     }
 
+    /// Bytes behind the element that was answered last.
+    pub(super) const fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     fn header(&self) -> Option<(u8, usize, &'a [u8])> {
         match (self.form, self.rest) {
             (Form::OneByte, [head, rest @ ..]) => Some((head >> 4, usize::from(head & 0x0f) + 1, rest)),

@@ -3,6 +3,7 @@
 mod arrivals;
 pub mod dependency;
 mod extensions;
+pub mod flexfec;
 pub mod fmtp;
 pub mod frame_marking;
 pub mod limits;

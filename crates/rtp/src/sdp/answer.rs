@@ -66,6 +66,8 @@ pub struct AcceptedSource<'a> {
     pub ssrc: u32,
     /// That of its packets that are sent once more.
     pub repair: Option<u32>,
+    /// That of [repair packets](crate::flexfec) for it.
+    pub protection: Option<u32>,
     /// The same for all sources that are played together (RFC 3550, section 6.5.1).
     pub cname: &'a str,
     /// What the peer's stream is called (RFC 8830).
@@ -181,12 +183,16 @@ fn payload(text: &mut String, payload: &AcceptedPayload<'_>) {
 }
 
 fn source(text: &mut String, source: &AcceptedSource<'_>) {
-    let AcceptedSource { ssrc, repair, cname, stream, track } = source;
+    let AcceptedSource { ssrc, repair, protection, cname, stream, track } = source;
     line(text, format_args!("a=msid:{stream} {track}"));
     if let Some(repair) = repair {
         line(text, format_args!("a=ssrc-group:FID {ssrc} {repair}"));
     }
-    for ssrc in core::iter::once(ssrc).chain(repair) {
+    // RFC 5956, section 4.3.
+    if let Some(protection) = protection {
+        line(text, format_args!("a=ssrc-group:FEC-FR {ssrc} {protection}"));
+    }
+    for ssrc in core::iter::once(ssrc).chain(repair).chain(protection) {
         line(text, format_args!("a=ssrc:{ssrc} cname:{cname}"));
     }
 }

@@ -7,6 +7,7 @@ use sdp_types::{Attribute, Media};
 
 use super::codec::codec;
 use super::parse::{attribute, encoding, extensions, needed_lines, of_payload_type};
+use crate::flexfec;
 use crate::limits::{
     OFFER_CREDENTIAL_MAX, OFFER_MEDIA_MAX, OFFER_PAYLOADS_MAX, OFFER_RIDS_MAX, OFFER_SOURCES_MAX,
     SDP_BYTES_MAX,
@@ -202,6 +203,17 @@ impl Offer {
     }
 }
 
+impl OfferedMedia {
+    /// By what the peer takes [repair packets](crate::flexfec) of this media; none if it takes none.
+    pub fn protection(&self) -> Option<&OfferedPayload> {
+        let is_it = |payload: &&OfferedPayload| {
+            payload.encoding.eq_ignore_ascii_case(flexfec::ENCODING)
+                && payload.clock_rate == flexfec::CLOCK_RATE
+        };
+        self.payloads.iter().find(is_it)
+    }
+}
+
 impl fmt::Debug for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Offer { ufrag, fingerprints, setup, media, password: _ } = self;
@@ -315,17 +327,18 @@ fn rids(attributes: &[Attribute]) -> Vec<String> {
 
 fn sources(attributes: &[Attribute]) -> Vec<OfferedSource> {
     let mut sources: Vec<OfferedSource> = Vec::new();
-    let pairs: Vec<(u32, u32)> = values(attributes, "ssrc-group")
-        .filter_map(|value| {
-            let mut words = value.strip_prefix("FID")?.split_whitespace().map(str::parse);
+    let pairs = |word: &str| -> Vec<(u32, u32)> {
+        let pairs = values(attributes, "ssrc-group").filter_map(|value| {
+            let mut words = value.strip_prefix(word)?.split_whitespace().map(str::parse);
             Some((words.next()?.ok()?, words.next()?.ok()?))
-        })
-        .take(OFFER_SOURCES_MAX)
-        .collect();
+        });
+        pairs.take(OFFER_SOURCES_MAX).collect()
+    };
+    let (pairs, protections) = (pairs("FID"), pairs("FEC-FR"));
     let named = values(attributes, "ssrc").filter_map(|value| value.split_whitespace().next()?.parse().ok());
     for ssrc in named {
         let is_known = sources.iter().any(|source| source.ssrc == ssrc);
-        let repairs = pairs.iter().any(|(_, repair)| *repair == ssrc);
+        let repairs = pairs.iter().chain(&protections).any(|(_, repair)| *repair == ssrc);
         if !is_known && !repairs && sources.len() < OFFER_SOURCES_MAX {
             let repair = pairs.iter().find(|(of, _)| *of == ssrc).map(|(_, repair)| *repair);
             sources.push(OfferedSource { ssrc, repair });

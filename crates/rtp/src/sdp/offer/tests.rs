@@ -133,7 +133,14 @@ fn accepted(payload: &OfferedPayload) -> AcceptedPayload<'_> {
 fn an_answer_has_a_section_for_each_of_the_offer() {
     let offer = parsed(&player());
     let payload = accepted(&offer.media[1].payloads[1]);
-    let source = AcceptedSource { ssrc: 5, repair: Some(6), cname: "c", stream: "live", track: "video" };
+    let source = AcceptedSource {
+        ssrc: 5,
+        repair: Some(6),
+        protection: Some(7),
+        cname: "c",
+        stream: "live",
+        track: "video",
+    };
     let picture = Accepted {
         direction: Direction::Send,
         payloads: vec![payload],
@@ -163,13 +170,26 @@ fn an_answer_has_a_section_for_each_of_the_offer() {
          a=rtpmap:102 H264/90000\na=fmtp:102 packetization-mode=1\na=rtcp-fb:102 nack\n\
          a=rtcp-fb:102 nack pli\n\
          a=rtpmap:103 rtx/90000\na=fmtp:103 apt=102\na=extmap:3 urn:x\na=msid:live video\n\
-         a=ssrc-group:FID 5 6\n\
-         a=ssrc:5 cname:c\na=ssrc:6 cname:c\n"
+         a=ssrc-group:FID 5 6\na=ssrc-group:FEC-FR 5 7\n\
+         a=ssrc:5 cname:c\na=ssrc:6 cname:c\na=ssrc:7 cname:c\n"
     );
     assert_eq!(Offer::parse(text.as_bytes()), Err(OfferError::Lite), "it can be read");
     let other = parsed(&text.replace("a=ice-lite\r\n", ""));
     assert_eq!((other.ufrag, other.setup, other.media.len()), ("relay".into(), Setup::Passive, 2));
     assert_eq!(other.media[1].sources, [OfferedSource { ssrc: 5, repair: Some(6) }]);
+}
+
+#[test]
+fn what_a_player_takes_repair_packets_by_is_read() {
+    assert_eq!(parsed(&player()).media[1].protection(), None);
+    let offered = player().replace("97 102 103", "97 102 49 103")
+        + "a=rtpmap:49 flexfec-03/90000\r\na=fmtp:49 repair-window=10000000\r\n";
+    let offer = parsed(&offered);
+    let protection = offer.media[1].protection().expect("it is offered");
+    assert_eq!((protection.number, &*protection.fmtp), (49, "repair-window=10000000"));
+    assert_eq!(protection.feedback, ["transport-cc"]);
+    let other = parsed(&offered.replace("flexfec-03", "flexfec"));
+    assert_eq!(other.media[1].protection(), None, "RFC 8627");
 }
 
 #[test]
