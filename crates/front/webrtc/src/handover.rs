@@ -13,7 +13,7 @@ use crate::port::News;
 use crate::saved::{SavedPort, SavedViewer, encode};
 use crate::sessions::Sessions;
 use crate::site::{Site, secret};
-use crate::viewer::Viewer;
+use crate::viewer::{Fec, Viewer};
 
 /// What the parts of this front are called.
 pub(crate) const PARTS: &str = "webrtc";
@@ -71,7 +71,7 @@ pub(crate) fn go_on(control: &Control, site: &Arc<Site>, taken: SavedPort) {
 
 /// None if it cannot be read, or there is no randomness; it ends then.
 fn restore(control: &Control, site: &Arc<Site>, playing: Playing, value: &[u8]) -> Option<()> {
-    let SavedViewer { session, tracks, way, token } = minicbor::decode(value).ok()?;
+    let SavedViewer { session, tracks, way, token, protection } = minicbor::decode(value).ok()?;
     let token: SessionToken = token.parse().ok()?;
     let saved = session.read()?;
     let (path, name, called) =
@@ -85,7 +85,8 @@ fn restore(control: &Control, site: &Arc<Site>, playing: Playing, value: &[u8]) 
     let expected = News::Expect(id, name, playing.inbox());
     let (news, confirmed) = (port.news.clone(), News::Confirm(id, peer));
     let told = (news.clone(), Arc::clone(&port.gateways), restarts);
-    let viewer = Viewer::resume(id, session, told, (tracks, way, token));
+    let fec = protection.map(|saved| Box::new(Fec::resume(saved, control.shared())));
+    let viewer = Viewer::resume(id, session, told, (tracks, way, fec), token);
     playing.start_peer(Box::new(viewer), PeerPath { udp: Arc::clone(&port.udp), peer, own: None });
     let site = Arc::clone(site);
     tokio::spawn(async move {

@@ -25,6 +25,7 @@ mod page;
 mod play;
 mod port;
 mod publish;
+mod repairs;
 mod restart;
 mod saved;
 mod sessions;
@@ -59,7 +60,9 @@ impl Front for Browsers {
 
     fn attach(&self, control: &Control) {
         let measure = Some(tcp::measure as outflow_api::Measure);
-        control.shared::<Pages>().add(Page { open: play::open(), measure, ..Page::default() });
+        let pages = control.shared::<Pages>();
+        pages.add(Page { open: play::open(), measure, ..Page::default() });
+        pages.add(Page { measure: Some(repairs::measure), ..Page::default() });
         if control.config().listen.at(NAME).is_some() {
             control.shared::<StreamPages>().add(&page::PAGES);
         }

@@ -163,6 +163,41 @@ pub(crate) const THIN_KEY_EVERY: Duration = Duration::from_secs(3);
 /// What gets through is measured over this time.
 pub(crate) const THROUGH_OVER: Duration = Duration::from_millis(500);
 
+/// The picture of a viewer that is so far away, there and back, is covered by repair packets if something is lost: a packet
+/// that is sent once more comes this much after its turn, and some 20 ms, until the next packet shows that it is lacking. A
+/// browser's picture waits for that up to 200 ms, not longer (libwebrtc: `rtt_mult_add_cap_ms` of its jitter buffer).
+pub(crate) const FEC_ROUND_TRIP: Duration = Duration::from_millis(180);
+
+/// The round trip is the shortest one of this time, or of twice it: it has in it what the viewer waits to tell of packets.
+pub(crate) const FEC_ROUND_TRIP_OVER: Duration = Duration::from_secs(2);
+
+/// Of a thousand packets, so many have to be lost.
+pub(crate) const FEC_LOSES_PERMILLE: u32 = 5;
+
+/// It ends at this share of the round trip, and of what has to be lost.
+pub(crate) const FEC_STAYS_PERCENT: u32 = 80;
+
+/// What is lost is known of so many packets at least ...
+pub(crate) const FEC_TOLD_LEAST: u32 = 100;
+
+/// ... and of these at most: then each counts half as much.
+pub(crate) const FEC_LOST_OF: u32 = 1000;
+
+/// Of a thousand bytes of the picture, there are so many times of what is lost in repair packets ...
+pub(crate) const FEC_TIMES_LOST: u32 = 2;
+
+/// ... and so many more, as losses come in no even number, ...
+pub(crate) const FEC_LITTLE_PERMILLE: u32 = 20;
+
+/// ... but no more than these: one for three.
+pub(crate) const FEC_PERMILLE_MAX: u32 = 334;
+
+/// Bytes that repair packets may have, where few were wanted; what is not spent beyond is lost.
+pub(crate) const FEC_CREDIT_BYTES: i64 = 3_000;
+
+/// Bytes that those of a key frame may have ahead.
+pub(crate) const FEC_KEY_DEBT_BYTES: i64 = 6_000;
+
 /// Packets of RTCP a second that are read of a viewer; others are passed over.
 pub(crate) const RTCP_PER_SECOND: u64 = 100;
 

@@ -9,7 +9,7 @@ use outflow_rtp::sdp::{
 
 use crate::offered::{NACK, Section, TRANSPORT, extension, feedback, is_usable, offers, transport};
 use crate::settings::NAME;
-use crate::viewer::{Elements, Sending};
+use crate::viewer::{Elements, Protection, Sending};
 
 /// A track of a stream, and the section of an offer that it goes by.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +19,8 @@ pub(crate) struct Chosen<'a> {
     /// The track's number.
     pub(crate) track: u8,
     pub(crate) sending: Sending,
+    /// By what repair packets for it go: for one picture, if the viewer takes them and says which packets came.
+    pub(crate) protection: Option<Protection>,
 }
 
 /// Chooses a track for each section of an offer that has a codec for one. `random` gives numbers of sources.
@@ -27,7 +29,7 @@ pub(crate) fn choose<'a>(
     tracks: &[Track],
     mut random: impl FnMut() -> u32,
 ) -> Vec<(&'a OfferedMedia, Option<Chosen<'a>>)> {
-    let mut taken = vec![false; tracks.len()];
+    let (mut taken, mut is_protected) = (vec![false; tracks.len()], false);
     let mut section = |media: &'a OfferedMedia| {
         let receives = matches!(media.direction, Direction::Receive | Direction::SendReceive);
         if !receives || !is_usable(media) {
@@ -55,7 +57,11 @@ pub(crate) fn choose<'a>(
             elements,
             splitter,
         };
-        Some(Chosen { media, payload, track: number as u8, sending })
+        let protected = media.protection().filter(|_| sending.is_video && elements.transport.is_some());
+        let protected = protected.filter(|_| !core::mem::replace(&mut is_protected, true));
+        let protection =
+            protected.map(|by| Protection { payload_type: by.number, ssrc: random(), media: sending.ssrc });
+        Some(Chosen { media, payload, track: number as u8, sending, protection })
     };
     offer.media.iter().map(|media| (media, section(media))).collect()
 }
@@ -64,6 +70,16 @@ pub(crate) fn choose<'a>(
 fn described_by(track: &Track) -> Option<u8> {
     let describes = |one: &&ExtensionMap| one.kind == ExtensionKind::DependencyDescriptor;
     track.extensions.iter().find(describes).map(|one| one.id)
+}
+
+impl Chosen<'_> {
+    /// The payload of repair packets, as it was offered.
+    fn protected_by(&self) -> Option<AcceptedPayload<'_>> {
+        let by = self.media.protection().filter(|_| self.protection.is_some())?;
+        let OfferedPayload { number, ref encoding, clock_rate, channels, ref fmtp, .. } = *by;
+        let feedback = Some(TRANSPORT).filter(|word| offers(by, word)).into_iter().collect();
+        Some(AcceptedPayload { number, repair: None, encoding, clock_rate, channels, fmtp, feedback })
+    }
 }
 
 /// How well a codec of an offer fits a track; not at all if it is 0.
@@ -119,10 +135,11 @@ impl Section for Chosen<'_> {
         };
         let track = if is_video { "video" } else { "audio" };
         let repair = repair.map(|(_, ssrc)| ssrc);
-        let source = AcceptedSource { ssrc, repair, cname: NAME, stream: NAME, track };
+        let protection = self.protection.map(|by| by.ssrc);
+        let source = AcceptedSource { ssrc, repair, protection, cname: NAME, stream: NAME, track };
         Accepted {
             direction: Direction::Send,
-            payloads: vec![payload],
+            payloads: core::iter::once(payload).chain(self.protected_by()).collect(),
             extensions: elements.accepted().collect(),
             rids: Vec::new(),
             source: Some(source),
@@ -226,5 +243,45 @@ mod tests {
         let source = accepted.source.expect("it is sent");
         assert_ne!(Some(source.ssrc), source.repair);
         assert!(sound.sending.repair.is_none() && sound.accepted(&fmtp[0]).payloads[0].feedback.is_empty());
+    }
+
+    #[test]
+    fn repair_packets_are_for_one_picture_of_a_viewer_that_takes_them_and_tells_what_came() {
+        let lines = "a=rtpmap:49 flexfec-03/90000\r\na=fmtp:49 repair-window=10000000\r\n\
+            a=rtcp-fb:* transport-cc\r\n";
+        let offered = format!("{OFFER}{lines}").replace("108 39 40", "108 39 49");
+        let (_, picture) = offered.split_once("m=video").expect("it has a picture");
+        let two = format!("{offered}m=video{picture}").replace("BUNDLE 0 1", "BUNDLE 0 1 2");
+        let (first, second) = two.split_at(two.rfind("a=mid:1").expect("the second one"));
+        let two = format!("{first}{}", second.replacen("a=mid:1", "a=mid:2", 1));
+        let picture = "m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n";
+        let tracks =
+            tracks(&format!("m=audio 0 RTP/AVP 97\r\na=rtpmap:97 opus/48000/2\r\n{picture}{picture}"));
+        let protections = |text: &str| {
+            let offer = Offer::parse(text.as_bytes()).expect("an offer");
+            let mut number = 0;
+            let all = choose(&offer, &tracks, || {
+                number += 1;
+                number
+            });
+            let of = |(_, one): &(_, Option<Chosen<'_>>)| {
+                let one = one.expect("it is chosen");
+                let accepted = one.accepted("");
+                let payloads = accepted.payloads.iter().skip(1);
+                let payloads: Vec<_> = payloads
+                    .map(|by| (by.number, by.encoding.to_owned(), by.fmtp.to_owned(), by.feedback.concat()))
+                    .collect();
+                let ssrc = accepted.source.and_then(|source| source.protection);
+                assert_eq!(ssrc, one.protection.map(|by| by.ssrc));
+                assert!(one.protection.is_none_or(|by| by.media == one.sending.ssrc && by.ssrc != by.media));
+                payloads
+            };
+            all.iter().map(of).collect::<Vec<_>>()
+        };
+        let by = (49, "flexfec-03".to_owned(), "repair-window=10000000".to_owned(), TRANSPORT.to_owned());
+        assert_eq!(protections(&two), [vec![], vec![by], vec![]]);
+        let untold = offered.replace("a=rtcp-fb:* transport-cc\r\n", "");
+        assert_eq!(protections(&untold), [vec![], vec![]]);
+        assert_eq!(protections(OFFER), [vec![], vec![]]);
     }
 }

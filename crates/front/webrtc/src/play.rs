@@ -34,7 +34,7 @@ use crate::restart;
 use crate::sessions::{Place, Sessions};
 use crate::settings::NAME;
 use crate::site::Site;
-use crate::viewer::{OVERHEAD, Viewer};
+use crate::viewer::{Fec, OVERHEAD, Viewer};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -121,7 +121,9 @@ async fn play(
     let session = site.session(&control, &names, fingerprints)?;
     let (id, port) = (playing.id(), &site.port);
     let told = (port.news.clone(), Arc::clone(&port.gateways), restarts);
-    let viewer = Viewer::new(id, session, told, &sending, (random_u32(), coming, place.token));
+    let protection = chosen.iter().find_map(|one| one.protection);
+    let fec = protection.map(|of| Box::new(Fec::new(of, random_u32(), control.shared())));
+    let viewer = Viewer::new(id, session, told, &sending, (random_u32(), coming, place.token, fec));
     // It is known there before the viewer knows where to come to.
     let expected = News::Expect(id, names.ours.ufrag.clone(), playing.inbox());
     site.port.news.send(expected).await.map_err(|_| offered::off())?;

@@ -37,6 +37,9 @@ pub(crate) struct SavedViewer {
     /// What its session was told to be known by.
     #[n(3)]
     pub(crate) token: String,
+    /// Of one that takes repair packets: by which payload type and SSRC they go, for which SSRC, and the number of the next.
+    #[n(4)]
+    pub(crate) protection: Option<(u8, u32, u32, u32)>,
 }
 
 /// Where a peer is, and what is sealed for it by what.

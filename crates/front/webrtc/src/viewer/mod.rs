@@ -1,15 +1,18 @@
 //! A viewer, as its worker drives it.
 
 mod described;
+mod fec;
 mod filling;
 mod kept;
 mod media;
 mod numbers;
 mod pace;
+mod protect;
 #[cfg(test)]
 mod tests;
 mod thin;
 mod track;
+mod undelivered;
 mod waiting;
 mod way;
 
@@ -25,7 +28,6 @@ use outflow_engine::{PacketHead, Packets, Recent};
 use outflow_ice::Path;
 use outflow_media::ecn::Mark;
 use outflow_media::{Rate, Time, TokenBucket};
-use outflow_packet::DropReason;
 use outflow_relay::Report;
 use outflow_rtp::HEADER;
 use outflow_rtp::rtcp::{self, estimated, rename, without_estimate};
@@ -40,11 +42,13 @@ use crate::restart::Restarts;
 use crate::saved::{SavedTrack, SavedViewer, encode};
 use crate::settings::NAME;
 use crate::tcp::Gateways;
+pub(crate) use fec::{Fec, Protection};
 pub(crate) use media::Elements;
 use pace::Pace;
 use thin::Thinning;
 pub(crate) use track::Sending;
 use track::{Sent, Track, Unsent};
+use undelivered::Undelivered;
 use way::Way;
 
 /// Bytes that a packet takes on the way beside its own and those of UDP: header extensions, and what the seal adds.
@@ -69,6 +73,8 @@ pub(crate) struct Viewer {
     thinning: Thinning,
     /// A packet has found no room.
     waits: bool,
+    /// What is new of the picture is covered by repair packets.
+    protects: bool,
     session_due: Option<(Time, PeerWake)>,
     /// What the session says, and RTCP.
     // bounded: by `REPLIES_MAX`.
@@ -77,6 +83,8 @@ pub(crate) struct Viewer {
     events: VecDeque<PeerEvent>,
     /// Of a viewer that says which packets came.
     way: Option<Way>,
+    /// Of one that takes repair packets.
+    fec: Option<Box<Fec>>,
     session: Session,
     id: ReceiverId,
     news: mpsc::Sender<News>,
@@ -97,14 +105,14 @@ impl Viewer {
         session: Session,
         told: Told,
         sending: &[(u8, Sending, Option<Bytes>)],
-        (random, coming, token): (u32, HostPlace, SessionToken),
+        (random, coming, token, fec): (u32, HostPlace, SessionToken, Option<Box<Fec>>),
     ) -> Self {
         let track = |(number, sending, sets): &(u8, Sending, Option<Bytes>)| {
             Track::new(*number, (*sending, sets.clone()), random)
         };
         let numbered = sending.iter().any(|(_, sending, _)| sending.elements.transport.is_some());
         let way = numbered.then(|| Way::new(random as u16));
-        Self::begin((id, session, told, token), sending.iter().map(track), way, Some(coming))
+        Self::begin((id, session, told, token), sending.iter().map(track), (way, fec), Some(coming))
     }
 
     /// One of another process, which has come.
@@ -112,17 +120,18 @@ impl Viewer {
         id: ReceiverId,
         session: Session,
         told: Told,
-        (tracks, way, token): (Vec<SavedTrack>, Option<(u16, u64)>, SessionToken),
+        (tracks, way, fec): (Vec<SavedTrack>, Option<(u16, u64)>, Option<Box<Fec>>),
+        token: SessionToken,
     ) -> Self {
         let tracks = tracks.into_iter().map(Track::resume);
-        Self::begin((id, session, told, token), tracks, way.map(Way::resume), None)
+        Self::begin((id, session, told, token), tracks, (way.map(Way::resume), fec), None)
     }
 
     /// One that has come, unless it has a place among those that have not.
     fn begin(
         (id, session, (news, gateways, restarts), token): (ReceiverId, Session, Told, SessionToken),
         tracks: impl Iterator<Item = Track>,
-        way: Option<Way>,
+        (way, fec): (Option<Way>, Option<Box<Fec>>),
         coming: Option<HostPlace>,
     ) -> Self {
         let has_come = coming.is_none();
@@ -139,7 +148,9 @@ impl Viewer {
             events: VecDeque::new(),
             pace: if has_come { Pace::resume() } else { Pace::new() },
             way,
+            fec,
             thinning: Thinning::default(),
+            protects: false,
             // What has come meanwhile is to be offered.
             waits: has_come,
             session_due: None,
@@ -217,7 +228,12 @@ impl Viewer {
         let all = track.take(packet(), head, ends).map_err(Undelivered::Dropped)?;
         let all = all.into_iter().map(|(media, way)| Unsent { track: place, media, way, at_once });
         match out.filter(|_| self.unsent.is_empty() && self.replies.is_empty()) {
-            Some(out) => all.for_each(|unsent| out.put(&mut |bytes| self.seal(now, &unsent, bytes))),
+            Some(out) => all.for_each(|unsent| {
+                out.put(&mut |bytes| self.seal(now, &unsent, bytes));
+                if self.protects {
+                    out.put(&mut |bytes| self.seal_repair(now, bytes));
+                }
+            }),
             None => self.unsent.extend(all),
         }
         Ok(())
@@ -251,7 +267,7 @@ impl Viewer {
     /// What it says of which packets came.
     fn hear_of_packets(&mut self, now: Time, packet: &[u8], recent: &Recent) {
         let Some(way) = &mut self.way else { return };
-        way.hear(now, packet, self.pace.catch_up_bps());
+        way.hear(now, packet, self.pace.catch_up_bps(), self.fec.as_deref_mut());
         let picture = self.tracks.iter().find(|track| track.sending.is_video);
         if let Some(bps) = way.news(now) {
             self.pace.carries(bps);
@@ -265,6 +281,8 @@ impl Viewer {
             let holds = self.thinning.hear(carried_bps, self.pace.stream_bps(), stands);
             self.pace.hold(holds.then_some(carried_bps));
         }
+        let may_protect = !self.thinning.is_at_work() && !self.pace.is_catching_up();
+        self.protects = self.fec.as_mut().is_some_and(|fec| fec.judge(may_protect));
         if let Some((own, source)) = picture.and_then(Track::ends).filter(|_| self.thinning.wants_key(now))
             && self.events.len() < EVENTS_MAX
         {
@@ -308,23 +326,19 @@ impl Viewer {
     /// Writes a packet behind what is in `out`, and seals it. What stands there is of no use if it does not go.
     fn seal(&mut self, now: Time, unsent: &Unsent, out: &mut Vec<u8>) -> Option<(SocketAddr, Mark)> {
         let to = self.to?;
-        let track = self.tracks.get_mut(unsent.track)?;
+        let track = self.tracks.get(unsent.track)?;
         let (mut head, rollovers) = track.head(unsent);
         let way = self.way.as_mut().filter(|_| track.sending.elements.transport.is_some());
         head.transport = way.map(|way| way.sent(now, unsent.media.payload.len() + HEADER + OVERHEAD));
         let start = out.len();
         unsent.media.write(head, track.sending.elements, unsent.at_once, out);
+        if self.protects {
+            self.cover(now, unsent, &out[start..]);
+        }
         self.session.seal(out, start, rollovers).ok()?;
-        track.sent(now, unsent);
+        self.tracks.get_mut(unsent.track)?.sent(now, unsent);
         Some((to, Mark::None))
     }
-}
-
-/// Why a packet was not taken.
-#[derive(Debug, PartialEq, Eq)]
-enum Undelivered {
-    Later,
-    Dropped(DropReason),
 }
 
 /// What a wait of the session is to the worker.
@@ -402,6 +416,11 @@ impl Peer for Viewer {
             out.extend_from_slice(&bytes);
             return Some((to, Mark::None));
         }
+        if self.protects
+            && let Some(sealed) = self.seal_repair(now, out)
+        {
+            return Some(sealed);
+        }
         while let Some(unsent) = self.unsent.pop_front() {
             let before = out.len();
             if let Some(sealed) = self.seal(now, &unsent, out) {
@@ -448,6 +467,7 @@ impl Peer for Viewer {
             tracks: tracks.collect(),
             way: self.way.as_ref().map(Way::save),
             token: self.token.to_string(),
+            protection: self.fec.as_ref().map(|fec| fec.save()),
         };
         Some(encode(&saved))
     }

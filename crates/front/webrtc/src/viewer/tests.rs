@@ -2,6 +2,7 @@
 
 mod layers;
 mod link;
+mod lossy;
 
 use core::time::Duration;
 
@@ -51,6 +52,10 @@ impl Scene {
     }
 
     fn with(elements: Elements) -> Self {
+        Self::with_all(elements, None)
+    }
+
+    fn with_all(elements: Elements, fec: Option<Box<Fec>>) -> Self {
         let now = Time::from_millis(10_000);
         let (browser, session) = Browser::with_session(now);
         let (news, told) = mpsc::channel(8);
@@ -69,7 +74,7 @@ impl Scene {
             session,
             (news, Arc::new(Gateways::new(PLACE)), Restarts::default()),
             &[(1, sending, Some(SETS))],
-            (0, place, SessionToken::new().expect("randomness")),
+            (0, place, SessionToken::new().expect("randomness"), fec),
         );
         Scene {
             now,
@@ -90,13 +95,17 @@ impl Scene {
     }
 
     fn ready_with(elements: Elements) -> Self {
-        let mut scene = Self::with(elements);
+        Self::with(elements).come()
+    }
+
+    fn come(mut self) -> Self {
+        let scene = &mut self;
         let check = scene.browser.check();
         scene.hand(&check);
         scene.settle();
         scene.srtp = scene.browser.srtp();
         assert!(scene.srtp.is_some() && scene.viewer.session.path().is_some());
-        scene
+        self
     }
 
     fn hand(&mut self, datagram: &[u8]) {
@@ -386,11 +395,11 @@ fn another_process_goes_on_with_it_without_a_gap_and_without_a_number_twice() {
     scene.sent.clear();
 
     let saved = scene.viewer.save().expect("it has come");
-    let SavedViewer { session, tracks, way, token } = minicbor::decode(&saved).expect("it is read");
+    let SavedViewer { session, tracks, way, token, .. } = minicbor::decode(&saved).expect("it is read");
     let session = Session::resume([8; 32], session.read().expect("it is read"));
     let token = token.parse().expect("a token");
     let told = (scene.viewer.news.clone(), Arc::clone(&scene.viewer.gateways), Restarts::default());
-    scene.viewer = Viewer::resume(5, session, told, (tracks, way, token));
+    scene.viewer = Viewer::resume(5, session, told, (tracks, way, None), token);
     scene.events.clear();
     scene.settle();
     assert_eq!(scene.events, [PeerEvent::Report(Report::Writable)], "what came meanwhile is offered");

@@ -7,11 +7,11 @@ use outflow_media::Time;
 use outflow_packet::DropReason;
 use outflow_rtp::payload::Splitter;
 
-use super::Undelivered;
 use super::described::{Described, Frames};
 use super::kept::{Kept, Origin, Part};
 use super::media::{Elements, Head, Media, Read};
 use super::numbers::Numbers;
+use super::undelivered::Undelivered;
 use crate::limits::{DESCRIPTOR_BYTES_SPARE, PAYLOAD_BYTES_MAX};
 use crate::saved::SavedTrack;
 
@@ -211,6 +211,11 @@ impl Track {
         });
         let marker = (marker || origin.ends) && is_last;
         Some(Media { number, timestamp, marker, payload, described })
+    }
+
+    /// Whether the picture that is shown then is the newest key frame.
+    pub(super) fn is_key(&self, timestamp: u32) -> bool {
+        self.key_at == Some(timestamp)
     }
 
     /// Its own source, and the stream's, once a packet has come: what is said of it names them.

@@ -41,7 +41,7 @@ impl Waiting {
 
 /// The lowest of the values of a span of time, and of the span before.
 #[derive(Debug)]
-struct Lowest {
+pub(super) struct Lowest {
     span: Duration,
     began: Option<Time>,
     now: Option<i64>,
@@ -49,11 +49,11 @@ struct Lowest {
 }
 
 impl Lowest {
-    fn of(span: Duration) -> Self {
+    pub(super) fn of(span: Duration) -> Self {
         Lowest { span, began: None, now: None, before: None }
     }
 
-    fn note(&mut self, now: Time, value: i64) {
+    pub(super) fn note(&mut self, now: Time, value: i64) {
         let passed = now.since(*self.began.get_or_insert(now));
         if passed >= self.span {
             let is_next = passed < 2 * self.span;
@@ -62,7 +62,7 @@ impl Lowest {
         self.now = Some(self.now.map_or(value, |lowest| lowest.min(value)));
     }
 
-    fn lowest(&self) -> Option<i64> {
+    pub(super) fn lowest(&self) -> Option<i64> {
         self.now.into_iter().chain(self.before).min()
     }
 }

@@ -6,6 +6,7 @@ use outflow_congestion::{Bounds, Estimator, Ledger};
 use outflow_media::Time;
 use outflow_rtp::rtcp::transport_cc;
 
+use super::fec::Fec;
 use super::filling::Filling;
 use super::thin::is_less;
 use super::waiting::Waiting;
@@ -85,8 +86,9 @@ impl Way {
         self.ledger.handle_sent(now, bytes as u64) as u16
     }
 
-    /// Reads what the viewer says of packets. The estimate begins at `initial_bps`: what it is sent anyway, and more.
-    pub(super) fn hear(&mut self, now: Time, packet: &[u8], initial_bps: u64) {
+    /// Reads what the viewer says of packets. The estimate begins at `initial_bps`: what it is sent anyway, and more. What
+    /// covers packets hears of it, too.
+    pub(super) fn hear(&mut self, now: Time, packet: &[u8], initial_bps: u64, mut fec: Option<&mut Fec>) {
         let initial_bps = initial_bps.min(self.shown_bps);
         let Way { ledger, estimator, waiting, is_news, .. } = self;
         let bounds = Bounds { initial_bps, ..Bounds::default() };
@@ -95,6 +97,9 @@ impl Way {
             let estimator = estimator.get_or_insert_with(|| Box::new(Estimator::new(bounds)));
             let outcomes = ledger.handle_feedback(now, feedback.reference(), feedback.statuses());
             let outcomes = outcomes.inspect(|outcome| {
+                if let Some(fec) = &mut fec {
+                    fec.hear(now, outcome);
+                }
                 if let Some(received_us) = outcome.received_us.filter(|_| !outcome.was_lost) {
                     waiting.arrived(now, outcome.sent, received_us);
                 }
