@@ -2,7 +2,7 @@
 
 use core::fmt::Write as _;
 
-use super::offer::{Direction, OfferedMedia};
+use super::offer::{Direction, OfferedMedia, OfferedPayload};
 
 /// What a relay answers.
 #[derive(Debug, Clone)]
@@ -99,13 +99,7 @@ impl Answer<'_> {
                 Some(accepted) => {
                     self.section(&mut text, media, accepted, core::mem::take(&mut candidates));
                 }
-                None => {
-                    let OfferedMedia { kind, protocol, formats, .. } = media;
-                    line(&mut text, format_args!("m={kind} 0 {protocol} {formats}"));
-                    line(&mut text, format_args!("c=IN IP4 0.0.0.0"));
-                    mid(&mut text, media);
-                    line(&mut text, format_args!("a=inactive"));
-                }
+                None => refused(&mut text, media),
             }
         }
         text
@@ -164,12 +158,33 @@ fn taken<'a, 'b>(accepted: &'b Option<Accepted<'a>>) -> Option<&'b Accepted<'a>>
     accepted.as_ref().filter(|accepted| !accepted.payloads.is_empty())
 }
 
-fn payload(text: &mut String, payload: &AcceptedPayload<'_>) {
-    let AcceptedPayload { number, encoding, clock_rate, channels, fmtp, .. } = payload;
+/// A section that is not taken: one format has to stand there, whichever (RFC 3264, section 6). There are peers, pion
+/// among them, that fail at one without its `a=rtpmap`.
+fn refused(text: &mut String, media: &OfferedMedia) {
+    let OfferedMedia { kind, protocol, formats, payloads, .. } = media;
+    match payloads.first() {
+        Some(first) => line(text, format_args!("m={kind} 0 {protocol} {}", first.number)),
+        None => line(text, format_args!("m={kind} 0 {protocol} {formats}")),
+    }
+    line(text, format_args!("c=IN IP4 0.0.0.0"));
+    mid(text, media);
+    line(text, format_args!("a=inactive"));
+    if let Some(OfferedPayload { number, encoding, clock_rate, channels, .. }) = payloads.first() {
+        map(text, (*number, encoding, *clock_rate, *channels));
+    }
+}
+
+/// A payload type, with its encoding, clock rate and channels.
+fn map(text: &mut String, (number, encoding, clock_rate, channels): (u8, &str, u32, u8)) {
     match channels {
         0 => line(text, format_args!("a=rtpmap:{number} {encoding}/{clock_rate}")),
         _ => line(text, format_args!("a=rtpmap:{number} {encoding}/{clock_rate}/{channels}")),
     }
+}
+
+fn payload(text: &mut String, payload: &AcceptedPayload<'_>) {
+    let AcceptedPayload { number, encoding, clock_rate, channels, fmtp, .. } = payload;
+    map(text, (*number, encoding, *clock_rate, *channels));
     if !fmtp.is_empty() {
         line(text, format_args!("a=fmtp:{number} {fmtp}"));
     }

@@ -111,10 +111,12 @@ impl Arriving {
         self.source() == Some(header.ssrc()) || layer.is_named(header, layer.extension)
     }
 
-    /// Whether a packet that is sent once more is of this layer.
+    /// Whether a packet that is sent once more is of this layer. It says so in an extension of its own (RFC 8852, section
+    /// 3.2), or, as pion has it, where the packet itself did.
     fn repairs_layer(&mut self, header: &RtpHeader<'_>) -> bool {
         let Some(layer) = &self.receiving.layer else { return true };
-        if layer.repaired.is_some_and(|extension| layer.is_named(header, extension)) {
+        let mut places = layer.repaired.into_iter().chain([layer.extension]);
+        if places.any(|extension| layer.is_named(header, extension)) {
             self.repairs = Some(header.ssrc());
         }
         self.repairs == Some(header.ssrc())

@@ -314,3 +314,14 @@ fn a_layer_that_comes_alone_waits_no_longer_than_it_must() {
     scene.pass(crate::limits::LAYERS_SHOWN_AFTER);
     assert!(matches!(scene.told[..], [Output::Media(Some(1), 1, _)]), "{:?}", scene.told);
 }
+
+#[test]
+fn what_is_sent_once_more_may_say_its_layer_where_the_packet_did() {
+    let mut scene = Scene::of(&in_layers());
+    scene.sends_with((96, SOURCE, 10), &[(8, b"l")], b"small");
+    scene.sends_with((96, SOURCE + 1, 20), &[(8, b"h")], b"a larger picture");
+    scene.sends(96, (SOURCE, 12), b"b");
+    scene.told.clear();
+    scene.sends_with((97, REPAIR, 1), &[(8, b"l")], &[0, 11, b'x']);
+    assert!(matches!(scene.told[..], [Output::Media(Some(1), 1, _)]), "{:?}", scene.told);
+}

@@ -163,7 +163,7 @@ fn an_answer_has_a_section_for_each_of_the_offer() {
     assert_eq!(
         text.replace("\r\n", "\n"),
         "v=0\no=- 7 1 IN IP4 0.0.0.0\ns=-\nt=0 0\na=group:BUNDLE 1\na=ice-lite\n\
-         m=audio 0 UDP/TLS/RTP/SAVPF 111 9\nc=IN IP4 0.0.0.0\na=mid:0\na=inactive\n\
+         m=audio 0 UDP/TLS/RTP/SAVPF 111\nc=IN IP4 0.0.0.0\na=mid:0\na=inactive\na=rtpmap:111 opus/48000/2\n\
          m=video 9 UDP/TLS/RTP/SAVPF 102 103\nc=IN IP4 0.0.0.0\na=mid:1\na=sendonly\na=ice-ufrag:relay\n\
          a=ice-pwd:0123456789012345678901\na=fingerprint:sha-256 EF:01\na=setup:passive\n\
          a=candidate:1 1 udp 2130706431 192.0.2.7 8189 typ host\na=end-of-candidates\na=rtcp-mux\n\
