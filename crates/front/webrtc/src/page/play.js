@@ -10,8 +10,18 @@ const stereo = (sdp) => {
   return number ? sdp.replace(`a=fmtp:${number} `, `a=fmtp:${number} stereo=1;`) : sdp;
 };
 
+const DESCRIPTOR = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
+
+// By this, pictures of several layers are known to be whole: Chromium knows it, and offers it when it is told to.
+const described = (transceiver) => {
+  const all = transceiver.getHeaderExtensionsToNegotiate?.();
+  const wanted = (one) => (one.uri === DESCRIPTOR ? { ...one, direction: "sendrecv" } : one);
+  if (all) transceiver.setHeaderExtensionsToNegotiate(all.map(wanted));
+};
+
 const prepare = (pc) => {
-  for (const kind of ["video", "audio"]) pc.addTransceiver(kind, { direction: "recvonly" });
+  described(pc.addTransceiver("video", { direction: "recvonly" }));
+  pc.addTransceiver("audio", { direction: "recvonly" });
 };
 
 const begun = () => {

@@ -1,9 +1,10 @@
 //! Receivers go from one rendition to another.
 //!
 //! They enter one at a key frame, and leave the other one between two frames: where it is between two when that
-//! key frame comes, or behind the frame that is just coming. What comes beside the main track is the same in
-//! all renditions; of that, a receiver is sent nothing twice, and misses nothing. For byte streams that lag, all
-//! this is so at the position at which they are.
+//! key frame comes, or behind the frame that is just coming. Those that lag leave it in front of a frame of the
+//! same time: renditions have their key frames together, and that of the better one is what a narrow way carries
+//! last. What comes beside the main track is the same in all renditions; of that, a receiver is sent nothing
+//! twice, and misses nothing. For byte streams that lag, all this is so at the position at which they are.
 //!
 //! A transport stream of another encoder goes on with other counters and clocks: that is announced by
 //! `discontinuity_indicator` (ISO/IEC 13818-1, section 2.4.3.5), in front of its tables.
@@ -139,7 +140,13 @@ impl Simulcast {
         let beside = self.beside(out, index);
         let Distribution { renditions: Some(renditions), branches, .. } = out else { return };
         let head = |at: usize| branches.get(at).map_or(0, |branch| branch.ring().head());
-        renditions.key_frame(came, beside.into_iter().map(|at| (at, head(at))));
+        let is_alone = |at: usize, since: Seq| {
+            branches.get(at).map(|branch| branch.ring()).is_some_and(|ring| {
+                let mut all = ring.range(since, ring.head());
+                all.all(|(_, entry)| entry.packet.tag.track == ring.main_track())
+            })
+        };
+        renditions.key_frame(came, beside.into_iter().map(|at| (at, head(at))), is_alone);
     }
 
     /// Looks where sinks change that want another rendition. Returns whether any may have something to do.

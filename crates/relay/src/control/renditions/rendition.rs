@@ -131,8 +131,13 @@ impl Renditions {
     }
 
     /// A key frame has come into a branch; receivers of the others may change there.
-    pub(super) fn key_frame(&mut self, came: KeyFrame, beside: impl Iterator<Item = (usize, Seq)>) {
-        self.switch.key_frame(came, beside, &self.timeline);
+    pub(super) fn key_frame(
+        &mut self,
+        came: KeyFrame,
+        beside: impl Iterator<Item = (usize, Seq)>,
+        is_alone: impl Fn(usize, Seq) -> bool,
+    ) {
+        self.switch.key_frame(came, beside, (&self.timeline, is_alone));
     }
 
     /// A rendition carries this from now on. Returns whether it is the reference, and the stream, which was

@@ -91,6 +91,10 @@ struct Progress {
     sequence: u16,
     /// Its timestamp.
     timestamp: u32,
+    /// Something of the main track has come.
+    is_begun: bool,
+    /// Where the frame before the newest ended, and its timestamp.
+    before: Option<(End, u32)>,
     /// Of a transport stream: the newest frame.
     frame: Option<u32>,
     /// There are key frames of closed groups. Receivers change at those only, then: what is shown before one
@@ -209,6 +213,10 @@ impl Switch {
         let progress = self.progress(index);
         let ends = pushed.tag.first && progress.in_frame;
         let end = End { at: pushed.head, skip: 0, sequence: progress.sequence };
+        if !progress.is_begun || progress.timestamp != pushed.timestamp {
+            progress.before = progress.is_begun.then_some((end, progress.timestamp));
+        }
+        progress.is_begun = true;
         progress.in_frame = !pushed.tag.last;
         (progress.sequence, progress.timestamp) = (pushed.sequence.wrapping_add(1), pushed.timestamp);
         ends.then_some(end)
@@ -239,12 +247,14 @@ impl Switch {
     }
 
     /// Receivers of the branches `beside` may come where a key frame has, and leave these at the heads of their
-    /// rings, or behind the frame that is just coming.
+    /// rings, or behind the frame that is just coming; or in front of that, if it is of the same time and they have
+    /// had nothing of it: where a way carries less than it did, it may be a key frame that takes seconds. `is_alone`
+    /// says whether nothing has come beside the main track of a branch since a position.
     pub(super) fn key_frame(
         &mut self,
         came: KeyFrame,
         beside: impl Iterator<Item = (usize, Seq)>,
-        timeline: &Timeline,
+        (timeline, is_alone): (&Timeline, impl Fn(usize, Seq) -> bool),
     ) {
         let KeyFrame { branch, rendition, at: key, head, timestamp, is_closed, is_ts } = came;
         let progress = self.progress(branch);
@@ -255,12 +265,22 @@ impl Switch {
         self.awaited.remove(&rendition);
         let mut exits = Vec::new();
         for (from, at) in beside {
-            let Progress { in_frame, sequence, timestamp: newest, .. } = *self.progress(from);
+            let Progress { in_frame, sequence, timestamp: newest, before, .. } = *self.progress(from);
             let late = newest.wrapping_sub(timestamp).cast_signed();
             if !is_ts && !timeline.is_at_once(late) {
                 continue;
             }
             let here = Leaves { at, skip: 0, sequence, had: head };
+            let is_same_time = |before: u32| {
+                let step = newest.wrapping_sub(before).cast_signed();
+                step > 0 && late.unsigned_abs() < step.unsigned_abs() / 2
+            };
+            if let Some((end, _)) = before.filter(|(_, before)| !is_ts && is_same_time(*before))
+                && is_alone(from, end.at)
+            {
+                let leaves = Leaves { at: end.at, skip: 0, sequence: end.sequence, had: head };
+                exits.push(Exit { from, leaves: Some(leaves) });
+            }
             exits.push(Exit { from, leaves: (!in_frame).then_some(here) });
         }
         self.news = true;
@@ -275,8 +295,8 @@ impl Switch {
     pub(super) fn way(&self, from: usize, to: usize, cursor: Seq, first: Seq) -> Option<(Seq, Leaves)> {
         let mut there = self.entrances.iter().filter(|entrance| entrance.to == to && entrance.at >= first);
         there.find_map(|entrance| {
-            let exit = entrance.exits.iter().find(|exit| exit.from == from)?;
-            let leaves = exit.leaves.filter(|leaves| leaves.at >= cursor)?;
+            let mut exits = entrance.exits.iter().filter(|exit| exit.from == from);
+            let leaves = exits.find_map(|exit| exit.leaves.filter(|leaves| leaves.at >= cursor))?;
             Some((entrance.at, leaves))
         })
     }

@@ -428,3 +428,17 @@ fn one_that_has_been_sent_parameter_sets_alone_gets_their_key_frame_before_it_ch
     let got = bench.receivers[0].check();
     assert_eq!(got[0].rendition, got[1].rendition, "the sets are followed by what they stand before");
 }
+
+#[test]
+fn one_that_lags_is_not_sent_the_key_frame_of_the_rendition_that_it_leaves() {
+    let mut bench = Bench::new(&Shape { has_sound: false, ..PLAIN });
+    let lags = [Step::Frames(3), Step::Join(1), Step::Frames(3), Step::Request(0, 3), Step::Block(0, 0, 8)];
+    lags.iter().chain(&[Step::Frames(30)]).for_each(|step| bench.step(step));
+    let got = bench.receivers[0].check();
+    assert_eq!(renditions(&got), [0, 2]);
+    let pictures = || got.iter().filter(|got| !got.is_sets);
+    let last = pictures().rfind(|got| got.rendition == 0).expect("it had some");
+    let next = pictures().find(|got| got.rendition == 2).expect("it has some");
+    let step = next.timestamp.wrapping_sub(last.timestamp).cast_signed();
+    assert!(!last.is_key && step > FRAME_TICKS.cast_signed() / 2, "{last:?} and then {next:?}");
+}

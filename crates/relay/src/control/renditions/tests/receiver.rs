@@ -19,13 +19,13 @@ pub(super) struct Receiver {
 pub(super) struct Got {
     pub(super) is_sound: bool,
     pub(super) rendition: u8,
-    is_sets: bool,
-    is_key: bool,
+    pub(super) is_sets: bool,
+    pub(super) is_key: bool,
     frame: u32,
     index: u8,
     count: u8,
     sequence: u16,
-    timestamp: u32,
+    pub(super) timestamp: u32,
 }
 
 impl Receiver {
