@@ -19,6 +19,7 @@ mod dtls;
 mod dvmrp;
 #[cfg(feature = "whole")]
 mod emulate;
+mod flexfec;
 #[cfg(feature = "whole")]
 mod forwarded;
 mod frames;
@@ -80,6 +81,7 @@ pub const TARGETS: &[Target] = &[
     ("dvmrp", dvmrp::dvmrp),
     #[cfg(feature = "whole")]
     ("emulate", emulate::emulate),
+    ("flexfec", flexfec::flexfec),
     #[cfg(feature = "whole")]
     ("forwarded", forwarded::forwarded_packets),
     ("frames", frames::frames),
