@@ -86,7 +86,7 @@ fn restore(control: &Control, site: &Arc<Site>, playing: Playing, value: &[u8]) 
     let (news, confirmed) = (port.news.clone(), News::Confirm(id, peer));
     let told = (news.clone(), Arc::clone(&port.gateways), restarts);
     let fec = protection.map(|saved| Box::new(Fec::resume(saved, control.shared())));
-    let viewer = Viewer::resume(id, session, told, (tracks, way, fec), token);
+    let viewer = Viewer::resume(id, session, told, (tracks, token), (way, fec));
     playing.start_peer(Box::new(viewer), PeerPath { udp: Arc::clone(&port.udp), peer, own: None });
     let site = Arc::clone(site);
     tokio::spawn(async move {

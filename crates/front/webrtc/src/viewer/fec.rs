@@ -201,7 +201,7 @@ impl Fec {
         self.sent.count();
         self.drop_group();
         self.next += 1;
-        self.next - 1 >> 16
+        (self.next - 1) >> 16
     }
 
     fn cost(&self) -> i64 {

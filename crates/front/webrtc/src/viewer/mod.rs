@@ -120,8 +120,8 @@ impl Viewer {
         id: ReceiverId,
         session: Session,
         told: Told,
-        (tracks, way, fec): (Vec<SavedTrack>, Option<(u16, u64)>, Option<Box<Fec>>),
-        token: SessionToken,
+        (tracks, token): (Vec<SavedTrack>, SessionToken),
+        (way, fec): (Option<(u16, u64)>, Option<Box<Fec>>),
     ) -> Self {
         let tracks = tracks.into_iter().map(Track::resume);
         Self::begin((id, session, told, token), tracks, (way.map(Way::resume), fec), None)

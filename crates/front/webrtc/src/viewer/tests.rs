@@ -399,7 +399,7 @@ fn another_process_goes_on_with_it_without_a_gap_and_without_a_number_twice() {
     let session = Session::resume([8; 32], session.read().expect("it is read"));
     let token = token.parse().expect("a token");
     let told = (scene.viewer.news.clone(), Arc::clone(&scene.viewer.gateways), Restarts::default());
-    scene.viewer = Viewer::resume(5, session, told, (tracks, way, None), token);
+    scene.viewer = Viewer::resume(5, session, told, (tracks, token), (way, None));
     scene.events.clear();
     scene.settle();
     assert_eq!(scene.events, [PeerEvent::Report(Report::Writable)], "what came meanwhile is offered");

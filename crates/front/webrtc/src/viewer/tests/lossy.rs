@@ -212,7 +212,7 @@ fn packets_that_repair_have_a_source_and_numbers_of_their_own_which_another_proc
     let told = (viewer.news.clone(), Arc::clone(&viewer.gateways), Restarts::default());
     let fec = protection.map(|saved| Box::new(Fec::resume(saved, Arc::clone(&far.sent))));
     let token = token.parse().expect("a token");
-    far.scene.viewer = Viewer::resume(5, session, told, (tracks, way, fec), token);
+    far.scene.viewer = Viewer::resume(5, session, told, (tracks, token), (way, fec));
     // It finds out again what is lost; no number comes twice, or it would not open.
     far.run(150..300);
     assert!(far.sent.sent() > sent + 20, "{} and {sent}", far.sent.sent());
