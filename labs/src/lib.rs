@@ -18,6 +18,7 @@ pub mod nats;
 pub mod net;
 pub mod page;
 pub mod path;
+pub mod pion;
 pub mod process;
 pub mod programs;
 pub mod receive;

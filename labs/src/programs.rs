@@ -20,6 +20,12 @@ pub fn ffmpeg(arguments: &str) -> Program {
     Program::words(&format!("ffmpeg -hide_banner -nostdin -loglevel error {arguments}"))
 }
 
+/// An ffmpeg that publishes by WHIP, saying only what went wrong: `scripts/setup` brings one, Debian 12 has none.
+pub fn newer_ffmpeg(arguments: &str) -> Option<Program> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/ffmpeg-9.0.2");
+    file.is_file().then(|| ffmpeg(arguments).at(&file))
+}
+
 /// ffmpeg sending `file` in real time, over and over, without recoding anything.
 pub fn ffmpeg_sends(file: &Path, output: &str) -> Program {
     ffmpeg(&format!("-re -stream_loop -1 -i {} -c copy {output}", file.display()))
