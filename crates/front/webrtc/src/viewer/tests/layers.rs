@@ -75,7 +75,7 @@ fn descriptors_go_on_once_more_and_in_another_process() {
     let SavedViewer { session, tracks, way, token, .. } = minicbor::decode(&saved).expect("it is read");
     let session = Session::resume([8; 32], session.read().expect("it is read"));
     let told = (scene.viewer.news.clone(), Arc::clone(&scene.viewer.gateways), Restarts::default());
-    scene.viewer = Viewer::resume(5, session, told, (tracks, way, None), token.parse().expect("a token"));
+    scene.viewer = Viewer::resume(5, session, told, (tracks, token.parse().expect("a token")), (way, None));
     scene.settle();
     gives(&mut scene, (13, &value(31, false)), now).expect("there is room");
     assert_eq!(got(&mut scene), [of(205, false, 13)]);
