@@ -41,7 +41,7 @@ static void begin(const struct job *job) {
     cfg.rc_end_usage = AOM_CBR;
     cfg.rc_dropframe_thresh = 0;
     cfg.rc_target_bitrate = 0;
-    for (int s = 0; s < job->spatial; s++) cfg.rc_target_bitrate += SPATIAL_RATES[s];
+    for (int s = 0; s < job->spatial; s++) cfg.rc_target_bitrate += spatial_rates[s];
     cfg.kf_mode = AOM_KF_DISABLED;
     if (aom_codec_enc_init(&codec, iface, &cfg, 0)) fail("encoder", aom_codec_error_detail(&codec));
     set(AOME_SET_CPUUSED, 10);

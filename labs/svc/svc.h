@@ -1,6 +1,6 @@
 // What both encoders of layers share: the plan of the frames, the pictures, and what is written.
 //
-//   PROGRAM WIDTH HEIGHT SPATIAL TEMPORAL PLAN PICTURES OUT
+//   PROGRAM WIDTH HEIGHT SPATIAL TEMPORAL PLAN PICTURES OUT KBPS KBPS KBPS
 //
 // PLAN has a line for each layer frame, the spatial layers of a picture one after the other:
 //
@@ -8,7 +8,7 @@
 //
 // KEY is 1 in key pictures. The frame refers to what is in the slots OWN (of its spatial layer) and BELOW, and
 // is kept in the slot STORE; -1 is none. PICTURES is raw I420. OUT gets each frame behind its length (32 bits,
-// little endian), in the order of the plan.
+// little endian), in the order of the plan. KBPS is kilobits a second of each spatial layer.
 
 #ifndef OUTFLOW_SVC_H
 #define OUTFLOW_SVC_H
@@ -30,7 +30,7 @@ struct job {
 };
 
 // Kilobits a second of each spatial layer, and the part of it that goes up to each temporal one, of three.
-static const int SPATIAL_RATES[SPATIAL_MAX] = {150, 400, 900};
+static int spatial_rates[SPATIAL_MAX];
 static const int TEMPORAL_PERCENT[3] = {50, 75, 100};
 
 static inline void fail(const char *what, const char *why) {
@@ -45,7 +45,8 @@ static inline FILE *opened(const char *name, const char *mode) {
 }
 
 static inline struct job job_of(int count, char **words) {
-    if (count != 8) fail(words[0], "WIDTH HEIGHT SPATIAL TEMPORAL PLAN PICTURES OUT");
+    if (count != 8 + SPATIAL_MAX) fail(words[0], "WIDTH HEIGHT SPATIAL TEMPORAL PLAN PICTURES OUT KBPS KBPS KBPS");
+    for (int s = 0; s < SPATIAL_MAX; s++) spatial_rates[s] = atoi(words[8 + s]);
     struct job job = {atoi(words[1]), atoi(words[2]), atoi(words[3]), atoi(words[4]),
                       opened(words[5], "r"), opened(words[6], "rb"), opened(words[7], "wb")};
     if (job.spatial < 1 || job.spatial > SPATIAL_MAX || job.temporal < 1 || job.temporal > 3)
@@ -72,7 +73,7 @@ static inline void write_frame(const struct job *job, const void *data, size_t l
 
 // Of all spatial layers up to this temporal one; temporal layers are the lowest of three.
 static inline int layer_rate(int spatial, int temporal, int temporal_layers) {
-    return SPATIAL_RATES[spatial] * TEMPORAL_PERCENT[temporal] / TEMPORAL_PERCENT[temporal_layers - 1];
+    return spatial_rates[spatial] * TEMPORAL_PERCENT[temporal] / TEMPORAL_PERCENT[temporal_layers - 1];
 }
 
 #endif

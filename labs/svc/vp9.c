@@ -48,7 +48,7 @@ static void begin(void) {
     cfg.ts_number_layers = job.temporal;
     cfg.temporal_layering_mode = VP9E_TEMPORAL_LAYERING_MODE_BYPASS;
     for (int s = 0; s < job.spatial; s++) {
-        cfg.rc_target_bitrate += cfg.ss_target_bitrate[s] = SPATIAL_RATES[s];
+        cfg.rc_target_bitrate += cfg.ss_target_bitrate[s] = spatial_rates[s];
         layers.scaling_factor_num[s] = 1;
         layers.scaling_factor_den[s] = 1 << (job.spatial - 1 - s);
         for (int t = 0; t < job.temporal; t++) {

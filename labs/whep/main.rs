@@ -14,7 +14,6 @@
 mod browser;
 mod capacity;
 mod figures;
-mod pion;
 mod seal;
 
 use std::collections::BTreeMap;
@@ -22,7 +21,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use outflow_labs::bench::{Bench, Contender, Door, Ends, Joining, Outcome, Setup, janus};
+use outflow_labs::bench::{Bench, Contender, Door, Ends, Joining, Outcome, Setup, janus, pion};
 use outflow_labs::drain::Hook;
 use outflow_labs::figures::{Options, progress, run_lab};
 use outflow_labs::media::Pulses;
@@ -140,7 +139,7 @@ fn variants(folder: &TempDir, results: &mut Results) -> Vec<Variant> {
             results.failed.insert(name, why);
         }
     };
-    other("pion", Door::Whep12, pion::program());
+    other("pion", Door::Whep12, pion());
     let is_here = missing("janus").map_or(Ok(()), |why| Err(anyhow::Error::msg(why)));
     other("janus", Door::Janus, is_here.and_then(|()| janus(folder.path())));
     all

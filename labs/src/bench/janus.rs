@@ -11,7 +11,7 @@ use crate::process::Program;
 use crate::receive::Told;
 
 /// Where its API is.
-pub(super) const PORT: u16 = 8088;
+pub const PORT: u16 = 8088;
 /// The number of the stream.
 const ID: u32 = 1;
 const PLUGIN: &str = "janus.plugin.streaming";

@@ -8,6 +8,7 @@
 mod audience;
 mod janus;
 mod outcome;
+mod pion;
 mod place;
 mod relaying;
 mod stage;
@@ -25,8 +26,9 @@ use crate::process::{Program, be_preferred, keep_to_cpu};
 use crate::receive::allow_many_files;
 
 pub use audience::Door;
-pub use janus::janus;
+pub use janus::{PORT as JANUS_PORT, janus};
 pub use outcome::Outcome;
+pub use pion::pion;
 pub use place::SOURCE_PORT;
 pub use stage::{Joining, Stage};
 

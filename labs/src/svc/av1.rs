@@ -4,8 +4,8 @@ use anyhow::{Context, Result, bail, ensure};
 use outflow_rtp::HEADER;
 use outflow_rtp::dependency::{Descriptor, Frame, Indication, Structure};
 
-use super::packets::{Body, PACKET_MAX};
-use super::{Coding, Encoded, LayerFrame, Plan, SIZE};
+use super::packets::Body;
+use super::{Coding, Encoded, LayerFrame, Plan};
 
 /// The name of the header extension.
 pub(super) const DESCRIPTOR: &str =
@@ -38,7 +38,7 @@ pub(super) fn bodies(encoded: &Encoded, number: usize) -> Vec<Body> {
             Coding::Av1 => descriptor(&encoded.plan, number, first, false),
             _ => Vec::new(),
         };
-        let room = PACKET_MAX - HEADER - extension.len() - ROOM;
+        let room = encoded.plan.shape.packet_bytes - HEADER - extension.len() - ROOM;
         let (elements, goes_on) = fill(&mut rest, room);
         let flags = u8::from(continues) << 7 | u8::from(goes_on) << 6 | u8::from(begins && first) << 3;
         bodies.push(Body { extension, payload: aggregated(flags, &elements) });
@@ -225,8 +225,8 @@ fn structure(plan: &Plan) -> Structure {
     templates.sort_by_key(|frame| (frame.spatial, frame.temporal));
     templates.dedup();
     let size = |spatial: u8| {
-        let shrunk = plan.spatial - 1 - spatial;
-        ((SIZE.0 >> shrunk) as u32, (SIZE.1 >> shrunk) as u32)
+        let (width, height) = plan.shape.size_of(spatial, plan.spatial);
+        (width as u32, height as u32)
     };
     Structure {
         first_template: FIRST_TEMPLATE,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use super::{Coding, Plan, RATE, SIZE};
+use super::{Coding, Plan, RATE};
 use crate::process::Program;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,13 +50,34 @@ pub fn decode(
     frames: &[Numbered<'_>],
     wanted: Wanted,
 ) -> Result<Vec<(usize, u64)>> {
+    let mut hashes = Vec::new();
+    raw(coding, plan, frames, wanted, |number, picture| {
+        let mut hasher = DefaultHasher::new();
+        picture.hash(&mut hasher);
+        hashes.push((number, hasher.finish()));
+        Ok(())
+    })?;
+    Ok(hashes)
+}
+
+/// Decodes frames, and hands over those that are wanted, with their numbers, as I420.
+///
+/// # Errors
+/// The decoder complains, or gives other pictures; or what they are handed to does.
+pub fn raw(
+    coding: Coding,
+    plan: &Plan,
+    frames: &[Numbered<'_>],
+    wanted: Wanted,
+    take: impl FnMut(usize, &[u8]) -> Result<()>,
+) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (from, to) = (folder.path().join("in"), folder.path().join("out.yuv"));
     let (bytes, program) = match (coding.is_av1(), wanted) {
         (true, Wanted::Every) => (temporal_units(plan, frames), "dav1d -q --oppoint 0 --alllayers 1"),
         (true, Wanted::Highest) => (temporal_units(plan, frames), "dav1d -q --oppoint 31 --alllayers 0"),
-        (false, Wanted::Every) => (ivf(frames.chunks(1)), "vpxdec --rawvideo --i420"),
-        (false, Wanted::Highest) => (ivf(pictures(plan, frames)), "vpxdec --rawvideo --i420"),
+        (false, Wanted::Every) => (ivf(plan, frames.chunks(1)), "vpxdec --rawvideo --i420"),
+        (false, Wanted::Highest) => (ivf(plan, pictures(plan, frames)), "vpxdec --rawvideo --i420"),
     };
     std::fs::write(&from, bytes)?;
     let (input, output) = (from.display().to_string(), to.display().to_string());
@@ -68,24 +89,26 @@ pub fn decode(
     };
     let done = program.finish(PATIENCE)?;
     ensure!(done.stderr.trim().is_empty(), "it complained: {}", done.stderr);
-    hashes(plan, &wanted.of(plan, frames), &std::fs::read(&to)?)
+    split(plan, &wanted.of(plan, frames), &std::fs::read(&to)?, take)
 }
 
 /// Pictures of one size or another, one behind the other.
-fn hashes(plan: &Plan, numbers: &[usize], mut raw: &[u8]) -> Result<Vec<(usize, u64)>> {
-    let mut hashes = Vec::new();
+fn split(
+    plan: &Plan,
+    numbers: &[usize],
+    mut raw: &[u8],
+    mut take: impl FnMut(usize, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut had = 0;
     for number in numbers {
-        let shrunk = plan.spatial - 1 - plan.frames[*number].spatial;
-        let bytes = (SIZE.0 >> shrunk) * (SIZE.1 >> shrunk) * 3 / 2;
-        let Some((picture, rest)) = raw.split_at_checked(bytes) else { break };
-        let mut hasher = DefaultHasher::new();
-        picture.hash(&mut hasher);
-        hashes.push((*number, hasher.finish()));
-        raw = rest;
+        let (width, height) = plan.shape.size_of(plan.frames[*number].spatial, plan.spatial);
+        let Some((picture, rest)) = raw.split_at_checked(width * height * 3 / 2) else { break };
+        take(*number, picture)?;
+        (raw, had) = (rest, had + 1);
     }
-    let (had, over) = (hashes.len(), raw.len());
+    let over = raw.len();
     ensure!(had == numbers.len() && over == 0, "{had} pictures of {}, and {over} bytes over", numbers.len());
-    Ok(hashes)
+    Ok(())
 }
 
 /// The frames of each picture.
@@ -103,11 +126,12 @@ fn temporal_units(plan: &Plan, frames: &[Numbered<'_>]) -> Vec<u8> {
     bytes
 }
 
-fn ivf<'a>(units: impl Iterator<Item = &'a [Numbered<'a>]>) -> Vec<u8> {
+fn ivf<'a>(plan: &Plan, units: impl Iterator<Item = &'a [Numbered<'a>]>) -> Vec<u8> {
     let units: Vec<Vec<u8>> =
         units.map(|unit| unit.iter().flat_map(|(_, frame)| frame.iter().copied()).collect()).collect();
     let mut bytes = b"DKIF\0\0\x20\0VP90".to_vec();
-    bytes.extend([SIZE.0 as u16, SIZE.1 as u16].iter().flat_map(|side| side.to_le_bytes()));
+    let (width, height) = plan.shape.size;
+    bytes.extend([width as u16, height as u16].iter().flat_map(|side| side.to_le_bytes()));
     bytes.extend([RATE, 1, units.len() as u32, 0].iter().flat_map(|number| number.to_le_bytes()));
     for (time, unit) in (0_u64..).zip(&units) {
         bytes.extend((unit.len() as u32).to_le_bytes());

@@ -7,12 +7,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::decode::DELIMITER;
-use super::{Coding, Plan, RATE, SIZE, Wanted, decode};
+use super::{Coding, Plan, RATE, Wanted, decode};
 use crate::process::Program;
 use crate::programs::{ffmpeg, missing};
 
 /// How long encoding may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Frames as they came from the encoder.
 #[derive(Debug)]
@@ -53,18 +53,29 @@ pub fn lacking(coding: Coding) -> Option<String> {
 /// A program is missing or fails.
 pub fn encode(coding: Coding, plan: Plan) -> Result<Encoded> {
     let folder = tempfile::tempdir()?;
+    let (width, height) = plan.shape.size;
+    let pictures = plan.frames.last().map_or(0, |frame| frame.picture + 1);
+    let file = folder.path().join("pictures");
+    let raw = format!("-frames:v {pictures} -pix_fmt yuv420p -f rawvideo {}", file.display());
+    ffmpeg(&format!("-f lavfi -i testsrc2=size={width}x{height}:rate={RATE} {raw}")).finish(PATIENCE)?;
+    encode_pictures(coding, plan, &file)
+}
+
+/// Encodes pictures of I420, which stand in this file one behind the other.
+///
+/// # Errors
+/// A program is missing or fails.
+pub fn encode_pictures(coding: Coding, plan: Plan, pictures: &Path) -> Result<Encoded> {
+    let folder = tempfile::tempdir()?;
     let program = compiled(coding, folder.path())?;
     let file = |name: &str| folder.path().join(name).display().to_string();
-    let (width, height) = SIZE;
-    let pictures = plan.frames.last().map_or(0, |frame| frame.picture + 1);
     std::fs::write(file("plan"), plan.text())?;
-    let raw = format!("-frames:v {pictures} -pix_fmt yuv420p -f rawvideo");
-    ffmpeg(&format!("-f lavfi -i testsrc2=size={width}x{height}:rate={RATE} {raw} {}", file("pictures")))
-        .finish(PATIENCE)?;
+    let (width, height) = plan.shape.size;
     let numbers = [width, height, plan.spatial.into(), plan.temporal.into()].map(|number| number.to_string());
     Program::new(program.display().to_string())
         .args(numbers)
-        .args(["plan", "pictures", "out"].map(file))
+        .args([file("plan"), pictures.display().to_string(), file("out")])
+        .args(plan.shape.kbps.map(|kbps| kbps.to_string()))
         .finish(PATIENCE)?;
     let frames = split(&std::fs::read(file("out"))?).context("the encoder's output is cut off")?;
     ensure!(frames.len() == plan.frames.len(), "{} frames of {}", frames.len(), plan.frames.len());

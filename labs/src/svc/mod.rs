@@ -8,17 +8,17 @@
 mod av1;
 mod decode;
 mod encode;
+mod endless;
 mod packets;
 mod plan;
 mod vp9;
 
-pub use decode::{Numbered, Wanted, decode};
-pub use encode::{Encoded, encode, lacking};
+pub use decode::{Numbered, Wanted, decode, raw};
+pub use encode::{Encoded, encode, encode_pictures, lacking};
+pub use endless::Endless;
 pub use packets::{Carried, FIRST_TIMESTAMP, TICKS_PER_PICTURE, description, frames, packets};
-pub use plan::{LayerFrame, Plan, Reference};
+pub use plan::{LayerFrame, Plan, Reference, Shape};
 
-/// Width and height of the highest spatial layer.
-pub const SIZE: (usize, usize) = (320, 240);
 /// Pictures a second.
 pub const RATE: u32 = 30;
 

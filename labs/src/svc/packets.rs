@@ -13,10 +13,11 @@ pub const TICKS_PER_PICTURE: u32 = 90_000 / RATE;
 const FIRST_SEQUENCE: u16 = 65_000;
 /// The identifier of the dependency descriptor.
 pub(super) const EXTENSION: u8 = 4;
+/// Where extensions stand, and what those of two bytes in front of each value begin with (RFC 8285, section 4.3).
+pub(super) const EXTENSION_AT: usize = outflow_rtp::HEADER;
+pub(super) const EXTENDED_LONG: u16 = 0x1000;
 const PAYLOAD_TYPE: u8 = 98;
 const SSRC: u32 = 0x5afe_1a7e;
-/// Bytes of a packet, at most: small enough for frames to be of several.
-pub(super) const PACKET_MAX: usize = 500;
 
 /// What stands behind the plain header of a packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -73,7 +74,7 @@ fn packet(header: &PlainHeader, body: &Body) -> Vec<u8> {
     if let Some(most) = body.extension.len().checked_sub(1) {
         let (profile, head) = match most {
             0..16 => (0xbede_u16, vec![EXTENSION << 4 | most as u8]),
-            _ => (0x1000, vec![EXTENSION, body.extension.len() as u8]),
+            _ => (EXTENDED_LONG, vec![EXTENSION, body.extension.len() as u8]),
         };
         let mut elements = [&head, &body.extension[..]].concat();
         elements.resize(elements.len().next_multiple_of(4), 0);

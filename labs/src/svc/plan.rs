@@ -6,6 +6,32 @@ const KEYS_EVERY: usize = 64;
 /// The same for those from which on higher spatial layers can be taken.
 const SYNCS_EVERY: usize = 16;
 
+/// How large pictures are, and how much they are coded and sent with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Width and height of the highest spatial layer.
+    pub size: (usize, usize),
+    /// Kilobits a second of each spatial layer.
+    pub kbps: [u32; 3],
+    /// Bytes of a packet, at most.
+    pub packet_bytes: usize,
+}
+
+impl Default for Shape {
+    /// Packets are small enough for frames to be of several.
+    fn default() -> Self {
+        Shape { size: (320, 240), kbps: [150, 400, 900], packet_bytes: 500 }
+    }
+}
+
+impl Shape {
+    /// Width and height of this one of so many spatial layers.
+    pub(super) const fn size_of(&self, spatial: u8, spatial_layers: u8) -> (usize, usize) {
+        let shrunk = spatial_layers - 1 - spatial;
+        (self.size.0 >> shrunk, self.size.1 >> shrunk)
+    }
+}
+
 /// A frame that another one refers to, and the slot of the decoder in which it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reference {
@@ -50,6 +76,8 @@ pub struct Plan {
     pub spatial: u8,
     /// Temporal layers.
     pub temporal: u8,
+    /// How large pictures are.
+    pub shape: Shape,
     /// The frames; of each picture one of each spatial layer, the lowest first.
     pub frames: Vec<LayerFrame>,
 }
@@ -57,7 +85,7 @@ pub struct Plan {
 impl Plan {
     /// Up to three spatial and three temporal layers.
     pub fn new(spatial: u8, temporal: u8, pictures: usize) -> Self {
-        let mut plan = Plan { spatial, temporal, frames: Vec::new() };
+        let mut plan = Plan { spatial, temporal, shape: Shape::default(), frames: Vec::new() };
         let mut slots = [0; 8];
         for picture in 0..pictures {
             for spatial in 0..spatial {
@@ -73,6 +101,11 @@ impl Plan {
             }
         }
         plan
+    }
+
+    /// The same of another shape.
+    pub fn shaped(self, shape: Shape) -> Self {
+        Plan { shape, ..self }
     }
 
     /// Each spatial layer has a slot for its last frame of the lowest temporal layer, and one for that of the

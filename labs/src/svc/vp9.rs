@@ -4,8 +4,8 @@ use anyhow::{Context, Result, ensure};
 use outflow_rtp::HEADER;
 use outflow_rtp::payload::vp9::{Descriptor, GroupPicture, Layer, PictureId, Structure};
 
-use super::packets::{Body, PACKET_MAX};
-use super::{Coding, Encoded, Plan, SIZE};
+use super::packets::Body;
+use super::{Coding, Encoded, Plan};
 
 /// The number of the first picture, of 15 bits; the next ones are 0 soon.
 const FIRST_NUMBER: u16 = 0x7ff0;
@@ -14,7 +14,8 @@ const ROOM: usize = 48;
 
 /// The packets of a frame.
 pub(super) fn bodies(encoded: &Encoded, number: usize) -> Vec<Body> {
-    let pieces: Vec<&[u8]> = encoded.frames[number].chunks(PACKET_MAX - HEADER - ROOM).collect();
+    let pieces: Vec<&[u8]> =
+        encoded.frames[number].chunks(encoded.plan.shape.packet_bytes - HEADER - ROOM).collect();
     let of_frame = descriptor(encoded.coding, &encoded.plan, number);
     let body = |(at, piece): (usize, &&[u8])| {
         let (first, last) = (at == 0, at + 1 == pieces.len());
@@ -53,8 +54,8 @@ fn descriptor(coding: Coding, plan: &Plan, number: usize) -> Descriptor {
 
 fn structure(plan: &Plan, has_group: bool) -> Structure {
     let size = |spatial: u8| {
-        let shrunk = plan.spatial - 1 - spatial;
-        ((SIZE.0 >> shrunk) as u16, (SIZE.1 >> shrunk) as u16)
+        let (width, height) = plan.shape.size_of(spatial, plan.spatial);
+        (width as u16, height as u16)
     };
     let picture = |temporal, distance| GroupPicture {
         temporal,
