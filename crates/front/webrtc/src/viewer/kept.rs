@@ -14,8 +14,8 @@ pub(super) struct Kept {
     // bounded: by `KEPT_MAX`.
     places: Vec<Sent>,
     newest: u32,
-    /// When the first place was taken last, if it was.
-    came_round: Option<Time>,
+    /// From which number on they are taken once, and since when.
+    round: Option<(u32, Time)>,
     /// What was sent once more of late, the newest behind.
     // bounded: by `REPEATED_MAX`.
     repeated: VecDeque<(u32, Time)>,
@@ -63,22 +63,22 @@ impl Kept {
         if self.places.is_empty() {
             self.places.resize(KEPT_AT_FIRST, FREE);
         }
-        if self.place(number) == 0 {
-            self.widen(now);
+        let (first, _) = *self.round.get_or_insert((number, now));
+        if number.checked_sub(first).is_some_and(|taken| taken as usize >= self.places.len()) {
+            self.come_round(now, number);
         }
         let (at, Origin { packet, part, ends }) = (self.place(number), origin);
         self.places[at] = Sent { packet, number: number as u16, part: Some(part), ends };
         self.newest = self.newest.max(number);
     }
 
-    /// Numbers come round: twice as many places are needed, if that took less time than packets are kept.
-    fn widen(&mut self, now: Time) {
-        let is_soon = self.came_round.replace(now).is_some_and(|before| now.since(before) < KEPT_FOR);
+    /// All places are taken: twice as many are needed, if that took less time than packets are kept.
+    fn come_round(&mut self, now: Time, number: u32) {
+        let is_soon = self.round.is_some_and(|(_, since)| now.since(since) < KEPT_FOR);
         if !is_soon || self.places.len() >= KEPT_MAX {
+            self.round = Some((number, now));
             return;
         }
-        // The next round may be a half one.
-        self.came_round = None;
         let wider = vec![FREE; 2 * self.places.len()];
         for sent in core::mem::replace(&mut self.places, wider) {
             let at = self.place(sent.number.into());
@@ -104,8 +104,8 @@ impl Kept {
         numbers.filter_map(|number| Some((number, self.origin(number)?)))
     }
 
-    /// The packet with this number, to be sent once more; none if it is not kept any more, or is on its way again.
-    pub(super) fn again(&mut self, now: Time, sequence: u16) -> Option<(u32, Origin)> {
+    /// The packet with this number, which is missed; none if it is not kept any more, or is on its way again.
+    pub(super) fn missed(&self, now: Time, sequence: u16) -> Option<(u32, Origin)> {
         let back = u32::from((self.newest as u16).wrapping_sub(sequence));
         let number = self.newest.checked_sub(back)?;
         let origin = self.origin(number)?;
@@ -114,11 +114,15 @@ impl Kept {
         if self.repeated.iter().rev().any(is_on_its_way) {
             return None;
         }
+        Some((number, origin))
+    }
+
+    /// It is sent once more.
+    pub(super) fn again(&mut self, now: Time, number: u32) {
         if self.repeated.len() >= REPEATED_MAX {
             self.repeated.pop_front();
         }
         self.repeated.push_back((number, now));
-        Some((number, origin))
     }
 
     fn origin(&self, number: u32) -> Option<Origin> {
@@ -141,7 +145,9 @@ mod tests {
 
     /// By which number it goes, and which packet that is.
     fn again(kept: &mut Kept, now: Time, sequence: u16) -> Option<(u32, u32)> {
-        kept.again(now, sequence).map(|(number, origin)| (number, origin.packet))
+        let (number, origin) = kept.missed(now, sequence)?;
+        kept.again(now, number);
+        Some((number, origin.packet))
     }
 
     #[test]
@@ -161,6 +167,13 @@ mod tests {
         }
         let newest: Vec<_> = kept.newest().map(|(number, _)| number).collect();
         assert_eq!(newest, [65_537, 65_536, 65_535, 65_534]);
+    }
+
+    #[test]
+    fn all_of_a_burst_at_the_beginning_is_kept() {
+        let (mut kept, now) = (Kept::default(), Time::from_millis(1000));
+        (300..600).for_each(|number| add(&mut kept, now, number));
+        assert!((300..600).all(|number| kept.missed(now, number as u16).is_some()));
     }
 
     #[test]

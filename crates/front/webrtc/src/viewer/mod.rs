@@ -315,10 +315,11 @@ impl Viewer {
             if self.unsent.len() >= UNSENT_MAX {
                 return;
             }
-            let Some((media, repair)) = track.repeat(now, recent, *sequence) else { continue };
+            let Some(media) = track.missed(now, recent, *sequence) else { continue };
             if !self.pace.repeats(now, media.payload.len()) {
                 return;
             }
+            let repair = track.repeat(now, media.number);
             self.unsent.push_back(Unsent { track: place, media, way: Sent::Again(repair), at_once: false });
         }
     }

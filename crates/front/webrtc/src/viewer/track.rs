@@ -272,11 +272,15 @@ impl Track {
         }
     }
 
-    /// A packet that the viewer lacks, and the number by which it is sent once more.
-    pub(super) fn repeat(&mut self, now: Time, recent: &Recent, sequence: u16) -> Option<(Media, u32)> {
-        let lost = self.kept.again(now, sequence)?;
-        let media = self.once_more(recent, lost)?;
-        Some((media, self.repair_number()))
+    /// A packet that the viewer lacks, unless it is on its way again.
+    pub(super) fn missed(&self, now: Time, recent: &Recent, sequence: u16) -> Option<Media> {
+        self.once_more(recent, self.kept.missed(now, sequence)?)
+    }
+
+    /// It is sent once more, by the number that this answers.
+    pub(super) fn repeat(&mut self, now: Time, number: u32) -> u32 {
+        self.kept.again(now, number);
+        self.repair_number()
     }
 
     /// A packet that the viewer has, the largest of the newest, and the number by which it is sent once more: for a probe.
