@@ -10,6 +10,7 @@ use outflow_media::Time;
 use outflow_packet::Level;
 use outflow_rtp::rtcp::{LevelAnswer, LevelRequest, Limit};
 
+use super::levels::Levels;
 use super::{State, Stream};
 use crate::limits::{LEVEL_HEADROOM_PERCENT, LEVEL_REQUEST_EVERY};
 use crate::requests::Refusal;
@@ -102,16 +103,31 @@ impl Stream {
         sink.asked.take(None);
         let wish = sink.wish;
         let rates = self.rates_of(now, key);
-        if let Some(carried) =
-            affordable(&rates, limit.bps, wish.carried).filter(|level| *level != wish.carried)
-        {
-            self.set_wish(key, Wish { carried, ..wish });
+        match affordable(&rates, limit.bps, wish.carried).filter(|level| *level != wish.carried) {
+            Some(carried) => self.set_wish(key, Wish { carried, ..wish }),
+            None => self.want_layers(key),
         }
         true
+    }
+
+    /// Asks for a key frame if a sink still takes fewer layers than it is to get: none has opened since it was told so.
+    fn want_layers(&mut self, key: SinkKey) {
+        if let Some(track) = self.state.closed_to(key) {
+            self.handle_key_frame_request(key, track);
+        }
     }
 }
 
 impl State {
+    /// The main track of a sink that takes fewer of its layers than it is to get.
+    fn closed_to(&self, key: SinkKey) -> Option<u8> {
+        let sink = self.sink(key)?;
+        let index = sink.branch?;
+        let layers = self.out.levels_at(index).count(&self.out);
+        let wanted = sink.spec.level.of(layers).layer().min(layers.saturating_sub(1));
+        self.main_track(index).filter(|_| sink.max_layer().layer() < wanted)
+    }
+
     fn granted(&self, now: Time, key: SinkKey) -> Granted {
         let rates = self.rates_of(now, key);
         let level = self.spec(key).map_or(Level::BEST, |spec| spec.level);
@@ -146,10 +162,11 @@ fn affordable(rates: &[u64], bps: u64, current: Level) -> Option<Level> {
 mod tests {
     use bytes::Bytes;
     use outflow_media::{Codec, Format, Track};
-    use outflow_packet::Incoming;
+    use outflow_packet::{Incoming, MaxLayer};
 
     use super::*;
     use crate::control::{LevelBounds, StreamOptions};
+    use crate::feedback::Feedback;
     use crate::limits::LEVEL_REQUESTS_BURST;
     use crate::schedule::{Encapsulation, SinkSpec, Transport};
 
@@ -263,6 +280,24 @@ mod tests {
         stream.set_level(key, Level::BEST).expect("there is one");
         assert_eq!(level(&stream, key), 3, "what its way carries");
         assert_eq!(tell(&mut stream, rates[0] * 2, 2), 1);
+    }
+
+    #[test]
+    fn a_key_frame_is_asked_for_where_a_layer_does_not_open_by_itself() {
+        let (mut stream, key, now) = playing();
+        let mut tell = |seconds: u64, layer: u8| {
+            let now = now + core::time::Duration::from_secs(seconds);
+            stream.state.out.sinks.get_mut(key.0).expect("there").max_layer = MaxLayer::up_to(layer);
+            assert!(stream.handle_limit(now, key, Limit { media: SSRC, bps: u64::MAX, overhead: 0 }));
+            stream.state.feedback.poll(now)
+        };
+        assert_eq!(tell(0, 2), None, "it takes all three");
+        assert_eq!(tell(1, 0), Some(Feedback::KeyFrame { rendition: 0, track: 0 }));
+        assert_eq!(tell(2, Level::MAX - 1), None);
+        let low = Limit { media: SSRC, bps: 1, overhead: 0 };
+        let later = now + core::time::Duration::from_secs(3);
+        assert!((0..2).all(|_| stream.handle_limit(later, key, low)));
+        assert_eq!(stream.state.feedback.poll(later), None, "it is to get no more");
     }
 
     #[test]
