@@ -1,6 +1,6 @@
 //! Chromium publishes scalable video, and plays each of its levels.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use outflow_labs::browser::{Browser, CHROMIUM};
 use outflow_labs::net::RELAY_OUT;
 use outflow_labs::relay::{HTTP_PORT, Relay, listen};
@@ -86,8 +86,6 @@ fn levels_of(codec: &str, mode: &str) -> Result<()> {
         viewer.evaluate(&asks(level))?;
         more(&mut viewer, level, width)?;
     }
-    let state = relay.wait_receivers("live", 1)?;
-    ensure!(state["receivers"][0]["level_asked"] == 1, "{state:#}");
     relay.healthy()
 }
 
