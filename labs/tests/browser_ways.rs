@@ -1,4 +1,10 @@
-//! Chromium over ways that lose packets, and in a network that becomes another one.
+//! Chromium over ways that lose packets or are long, in a network that becomes another one, and with the layers that its
+//! way carries.
+
+#[path = "browser_ways/far.rs"]
+mod far;
+#[path = "browser_ways/layers.rs"]
+mod layers;
 
 use anyhow::{Result, ensure};
 use outflow_labs::browser::{Browser, CHROMIUM};

@@ -2,10 +2,11 @@
 
 use anyhow::{Context as _, Result};
 use outflow_labs::browser::{Browser, CHROMIUM};
-use outflow_labs::net::RELAY_OUT;
-use outflow_labs::relay::{HTTP_PORT, Relay, listen};
+use outflow_labs::relay::Relay;
 use outflow_labs::scene::scene;
 use serde_json::Value;
+
+use crate::{configuration, page};
 
 /// Publishes what is drawn on a canvas, by this codec and in these layers.
 const PUBLISHES: &str = "(async (codec, scalabilityMode) => {
@@ -44,10 +45,6 @@ const SHOWN: &str = "(() => {
     return { width: video?.videoWidth, pictures, state: document.body?.dataset.state };
 })()";
 
-fn page() -> String {
-    format!("http://{RELAY_OUT}:{HTTP_PORT}/play/live")
-}
-
 fn asks(level: u64) -> String {
     format!("document.querySelector('#level').value = {level}; document.querySelector('#level').onchange()")
 }
@@ -55,8 +52,7 @@ fn asks(level: u64) -> String {
 /// Levels of two spatial and three temporal layers: Chromium has a third size of larger pictures alone.
 fn levels_of(codec: &str, mode: &str) -> Result<()> {
     let Some(paths) = scene(&format!("layers of {codec}"), &[CHROMIUM])? else { return Ok(()) };
-    let streams = "webrtc = \"0.0.0.0:8189\"\n[streams.live]\nsource = \"push\"\n";
-    let mut relay = Relay::start(&paths.relay, &format!("{}{streams}", listen()))?;
+    let mut relay = Relay::start(&paths.relay, &configuration())?;
     let mut publisher = Browser::start(&paths.players)?;
     publisher.open(&page())?;
     let state = "location.pathname + ' ' + document.readyState";
