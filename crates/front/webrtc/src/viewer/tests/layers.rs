@@ -1,6 +1,7 @@
 //! Viewers of pictures in layers, whose packets say what their frames need.
 
 use outflow_media::importance::{Class, Importance};
+use outflow_packet::DropReason;
 
 use super::*;
 use crate::limits::THIN_STANDS;

@@ -49,7 +49,7 @@ impl Far {
     fn new(round_trip_ms: u64, lost_permille: u64) -> Self {
         let sent = Arc::<Repairs>::default();
         let fec = Fec::new(PROTECTION, 0, Arc::clone(&sent));
-        let elements = Elements { delay: Some(2), transport: Some(NUMBER) };
+        let elements = Elements { delay: Some(2), transport: Some(NUMBER), descriptor: None };
         let scene = super::Scene::with_all(elements, Some(Box::new(fec))).come();
         Far {
             scene,
@@ -86,7 +86,7 @@ impl Far {
             let payload = vec![index as u8; 1_000 + usize::from(index) * 8];
             let packet = Bytes::from([&header.emit()[..], &[0x41], &payload].concat());
             let worth = Worth { rank: Importance::of(class, 0).rank(), arrived: self.scene.now };
-            let head = PacketHead { track: 1, worth, bytes: packet.len(), is_preamble: false };
+            let head = PacketHead { track: 1, worth, bytes: packet.len(), ends: None, is_preamble: false };
             let Scene { now, viewer, recent, .. } = &mut self.scene;
             let given = || (packet.clone(), recent.add(*now, packet.clone()));
             viewer.take(*now, &head, given, None).expect("there is room");
