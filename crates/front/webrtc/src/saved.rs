@@ -107,9 +107,9 @@ pub(crate) struct SavedTrack {
     /// Of the dependency descriptor: the stream's number of the extension, and the viewer's.
     #[n(15)]
     pub(crate) descriptor: Option<(u8, u8)>,
-    /// A frame's number in the stream, and at the viewer; and the newest there.
+    /// What is added to the stream's numbers of frames, and the newest.
     #[n(16)]
-    pub(crate) frames: Option<(u16, u16, u16)>,
+    pub(crate) frames: Option<(u16, u16)>,
 }
 
 impl From<Saved> for SavedSession {

@@ -10,12 +10,13 @@ const stereo = (sdp) => {
   return number ? sdp.replace(`a=fmtp:${number} `, `a=fmtp:${number} stereo=1;`) : sdp;
 };
 
-const DESCRIPTOR = "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension";
+// How its URI ends (AV1 RTP specification, appendix A).
+const DESCRIPTOR = "#dependency-descriptor-rtp-header-extension";
 
 // By this, pictures of several layers are known to be whole: Chromium knows it, and offers it when it is told to.
 const described = (transceiver) => {
   const all = transceiver.getHeaderExtensionsToNegotiate?.();
-  const wanted = (one) => (one.uri === DESCRIPTOR ? { ...one, direction: "sendrecv" } : one);
+  const wanted = (one) => (one.uri.endsWith(DESCRIPTOR) ? { ...one, direction: "sendrecv" } : one);
   if (all) transceiver.setHeaderExtensionsToNegotiate(all.map(wanted));
 };
 

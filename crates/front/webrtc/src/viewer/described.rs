@@ -53,73 +53,67 @@ impl Described {
     }
 }
 
-/// A number of the stream's, and the viewer's of the same frame.
-type Met = (u16, u16);
-
 /// Numbers of frames at a viewer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Frames {
-    /// From here on they go side by side ...
-    here: Option<Met>,
-    /// ... and before as from there.
-    before: Option<Met>,
-    /// The viewer's newest.
-    newest: u16,
+    /// What is added to the stream's, and what was before that.
+    offset: u16,
+    before: u16,
+    /// The number of the packet at the viewer from which on that is so.
+    from: u32,
+    /// The viewer's newest frame.
+    newest: Option<u16>,
 }
 
 impl Frames {
-    /// The descriptor of a packet of the stream, which is the newest or comes late.
-    pub(super) fn take(&mut self, value: Bytes, is_newest: bool) -> Option<Described> {
+    /// The descriptor of a packet of the stream, which has this number at the viewer, and is the newest or comes late.
+    pub(super) fn take(&mut self, value: Bytes, number: u32, is_newest: bool) -> Option<Described> {
         let [flags, high, low, ref rest @ ..] = value[..] else { return None };
         let theirs = u16::from_be_bytes([high, low]);
         let begins = flags & FIRST != 0 && rest.first().is_some_and(|more| more & STRUCTURE != 0);
         if is_newest {
-            self.go_on(theirs, begins);
+            self.go_on(theirs, number, begins);
         }
-        Some(Described { number: self.number(theirs), value, cleared: 0 })
+        self.again(value, number)
     }
 
     /// That of a packet that was taken before.
-    pub(super) fn again(&self, value: Bytes) -> Option<Described> {
+    pub(super) fn again(&self, value: Bytes, number: u32) -> Option<Described> {
         let [_, high, low, ..] = value[..] else { return None };
-        Some(Described { number: self.number(u16::from_be_bytes([high, low])), value, cleared: 0 })
+        Some(Described { number: self.own(u16::from_be_bytes([high, low]), number), value, cleared: 0 })
     }
 
-    /// A packet of this frame is the newest. With a structure, nothing that follows needs a frame before it.
-    fn go_on(&mut self, theirs: u16, begins: bool) {
-        let Some((met, _)) = self.here else {
-            (self.here, self.newest) = (Some((theirs, theirs)), theirs);
+    /// A packet of this frame is the newest. Where it begins a structure, nothing behind needs a frame before it.
+    fn go_on(&mut self, theirs: u16, number: u32, begins: bool) {
+        let own = self.own(theirs, number);
+        let Some(newest) = self.newest else {
+            self.newest = Some(own);
             return;
         };
-        let number = self.number(theirs);
-        let step = sequence_distance(self.newest, number);
+        let step = sequence_distance(newest, own);
         if begins && !(1..=FRAMES_GAP_MAX).contains(&step) {
-            let next = self.newest.wrapping_add(1);
-            (self.before, self.here, self.newest) = (self.here, Some((theirs, next)), next);
+            let next = newest.wrapping_add(1);
+            (self.before, self.offset, self.from) = (self.offset, next.wrapping_sub(theirs), number);
+            self.newest = Some(next);
         } else if step > 0 {
-            self.newest = number;
-            if sequence_distance(met, theirs) > FRAMES_GAP_MAX {
-                // What was before is too long ago to come late.
-                (self.here, self.before) = (Some((theirs, number)), None);
-            }
+            self.newest = Some(own);
         }
     }
 
-    fn number(&self, theirs: u16) -> u16 {
-        let is_before = |(met, _): &Met| sequence_distance(*met, theirs) < 0;
-        let before = self.before.filter(|_| self.here.as_ref().is_some_and(is_before));
-        before.or(self.here).map_or(theirs, |(met, own)| own.wrapping_add(theirs.wrapping_sub(met)))
+    fn own(&self, theirs: u16, number: u32) -> u16 {
+        theirs.wrapping_add(if number < self.from { self.before } else { self.offset })
     }
 
-    /// As it is, for another process: where both met last, and the newest number.
-    pub(super) fn save(&self) -> Option<(u16, u16, u16)> {
-        self.here.map(|(theirs, own)| (theirs, own, self.newest))
+    /// As it is, for another process: what is added, and the newest.
+    pub(super) fn save(&self) -> Option<(u16, u16)> {
+        self.newest.map(|newest| (self.offset, newest))
     }
 
     /// It goes on there.
-    pub(super) fn resume(saved: Option<(u16, u16, u16)>) -> Self {
-        let Some((theirs, own, newest)) = saved else { return Frames::default() };
-        Frames { here: Some((theirs, own)), before: None, newest }
+    pub(super) fn resume(saved: Option<(u16, u16)>) -> Self {
+        let (offset, newest) = saved.unzip();
+        let offset = offset.unwrap_or(0);
+        Frames { offset, before: offset, from: 0, newest }
     }
 }
 
@@ -141,67 +135,63 @@ mod tests {
         out
     }
 
-    fn number(described: Option<Described>) -> u16 {
+    fn frame(described: Option<Described>) -> u16 {
         let out = written(&described.expect("it is one"));
         u16::from_be_bytes([out[1], out[2]])
     }
 
-    fn newest(frames: &mut Frames, theirs: u16, has_structure: bool) -> u16 {
-        number(frames.take(value(theirs, has_structure), true))
+    /// Packets of these frames, with a structure or without, each with the next number.
+    fn all<const N: usize>(frames: &mut Frames, from: u32, of: [(u16, bool); N]) -> [u16; N] {
+        let mut number = from;
+        of.map(|(theirs, has_structure)| {
+            number += 1;
+            frame(frames.take(value(theirs, has_structure), number - 1, true))
+        })
     }
 
     #[test]
     fn it_goes_as_it_came_but_for_the_number() {
-        let mut frames = Frames::resume(Some((10, 300, 299)));
-        let described = frames.take(value(11, true), true).expect("it is one");
+        let mut frames = Frames::resume(Some((290, 300)));
+        let described = frames.take(value(11, true), 5, true).expect("it is one");
         assert_eq!(written(&described), [FIRST | LAST | 5, 1, 45, STRUCTURE, 7]);
         assert_eq!(written(&described.first_half())[0], FIRST | 5);
         assert_eq!(written(&described.second_half())[0], LAST | 5);
-        assert!(frames.take(Bytes::from_static(&[0, 1]), true).is_none(), "too short");
+        assert!(frames.take(Bytes::from_static(&[0, 1]), 6, true).is_none(), "too short");
     }
 
     #[test]
     fn numbers_of_a_rendition_run_on_where_another_one_ended() {
-        for other in [3_u16, 902, 40_000] {
+        for other in [3_u16, 902, 905, 40_000] {
             let mut frames = Frames::default();
             assert_eq!(
-                [(900, true), (901, false), (905, false)].map(|(at, key)| newest(&mut frames, at, key)),
-                [900, 901, 905]
+                all(&mut frames, 300, [(900, true), (901, false), (905, false)]),
+                [900, 901, 905],
+                "{other}"
             );
-            assert_eq!(newest(&mut frames, other, true), 906, "{other}");
-            assert_eq!(newest(&mut frames, other.wrapping_add(2), false), 908);
-            // One that comes late, or goes once more.
-            let late = |frames: &mut Frames| number(frames.take(value(other.wrapping_add(1), false), false));
-            assert_eq!(late(&mut frames), 907);
-            assert_eq!(number(frames.again(value(other, true))), 906);
+            let next = other.wrapping_add(2);
+            assert_eq!(all(&mut frames, 303, [(other, true), (next, false)]), [906, 908], "{other}");
+            // One that comes late, and those that go once more, of both.
+            assert_eq!(frame(frames.take(value(904, false), 302, false)), 904);
+            let again = [(901, 301), (905, 302), (other, 303), (next, 304)];
+            let again = again.map(|(theirs, number)| frame(frames.again(value(theirs, false), number)));
+            assert_eq!(again, [901, 905, 906, 908], "{other}");
         }
-    }
-
-    #[test]
-    fn what_comes_late_from_before_has_the_number_that_it_would_have_had() {
-        let mut frames = Frames::default();
-        newest(&mut frames, 900, true);
-        assert_eq!(newest(&mut frames, 5_000, true), 901);
-        assert_eq!(number(frames.again(value(899, false))), 899);
-        assert_eq!(number(frames.again(value(5_000, true))), 901);
     }
 
     #[test]
     fn they_run_on_for_hours_without_a_structure() {
         let mut frames = Frames::default();
-        newest(&mut frames, 50_000, true);
-        assert_eq!(newest(&mut frames, 7, true), 50_001);
-        let all = (8..200_000_u32).map(|at| newest(&mut frames, at as u16, false));
+        assert_eq!(all(&mut frames, 300, [(50_000, true), (7, true)]), [50_000, 50_001]);
+        let all = (8..200_000_u32).map(|at| frame(frames.take(value(at as u16, false), 300 + at, true)));
         assert!(all.eq((8..200_000_u32).map(|at| (50_001 + at - 7) as u16)));
     }
 
     #[test]
     fn it_goes_on_in_another_process() {
         let mut frames = Frames::default();
-        newest(&mut frames, 900, true);
-        newest(&mut frames, 7, true);
+        all(&mut frames, 300, [(900, true), (7, true)]);
         let mut there = Frames::resume(frames.save());
-        assert_eq!([(8, false), (700, true)].map(|(at, key)| newest(&mut there, at, key)), [902, 1594]);
+        assert_eq!(all(&mut there, 302, [(8, false), (700, true), (3, true)]), [902, 1594, 1595]);
         assert_eq!(Frames::resume(None).save(), None);
     }
 }

@@ -238,7 +238,7 @@ mod tests {
         let elements = Elements { delay: Some(12), transport: Some(3), descriptor: Some((7, 9)) };
         for length in [3, 16, 17, 64, 255] {
             let value: Vec<u8> = [0x80, 0, 1].into_iter().chain(3..).take(length).collect();
-            let described = Frames::default().take(value.clone().into(), true);
+            let described = Frames::default().take(value.clone().into(), 5, true);
             let mut out = vec![1];
             Media { described, ..media() }.write(head(Some(3)), elements, true, &mut out);
             let read = RtpHeader::new_checked(&out[1..]).expect("RTP");

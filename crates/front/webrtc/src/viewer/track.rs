@@ -155,7 +155,7 @@ impl Track {
         let mut all = ArrayVec::new();
         let mut number = self.numbers.of(sequence).ok_or(DropReason::Late)?;
         let is_newest = self.numbers.is_newest(sequence);
-        let described = descriptor.and_then(|value| self.frames.take(value, is_newest));
+        let described = descriptor.and_then(|value| self.frames.take(value, number, is_newest));
         if head.is_preamble {
             // They stand in front of this one already.
             (self.sets, self.key_at) = (Some(payload.clone()), Some(timestamp));
@@ -193,7 +193,7 @@ impl Track {
     fn once_more(&self, recent: &Recent, (number, origin): (u32, Origin)) -> Option<Media> {
         let packet = recent.get(origin.packet)?.clone();
         let Read { timestamp, marker, payload, descriptor, .. } = self.read(packet).ok()?;
-        let described = descriptor.and_then(|value| self.frames.again(value));
+        let described = descriptor.and_then(|value| self.frames.again(value, number));
         let half = |second: bool| {
             let [one, two] = self.sending.splitter.split(&payload)?;
             Some(Bytes::from(if second { two } else { one }))

@@ -167,6 +167,7 @@ fn an_answer_has_a_section_for_each_of_the_offer() {
          m=video 9 UDP/TLS/RTP/SAVPF 102 103\nc=IN IP4 0.0.0.0\na=mid:1\na=sendonly\na=ice-ufrag:relay\n\
          a=ice-pwd:0123456789012345678901\na=fingerprint:sha-256 EF:01\na=setup:passive\n\
          a=candidate:1 1 udp 2130706431 192.0.2.7 8189 typ host\na=end-of-candidates\na=rtcp-mux\n\
+         a=extmap-allow-mixed\n\
          a=rtpmap:102 H264/90000\na=fmtp:102 packetization-mode=1\na=rtcp-fb:102 nack\n\
          a=rtcp-fb:102 nack pli\n\
          a=rtpmap:103 rtx/90000\na=fmtp:103 apt=102\na=extmap:3 urn:x\na=msid:live video\n\
