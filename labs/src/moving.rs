@@ -103,7 +103,7 @@ fn things(number: u16, (width, height): (usize, usize)) -> [Thing; THINGS] {
     })
 }
 
-/// A plane that is so many times smaller than the picture.
+/// A plane that is smaller by this factor than the picture.
 fn plane(
     ground: &[u8],
     (width, height): (usize, usize),

@@ -66,7 +66,7 @@ impl Original {
         raw_input(SIZE, &self.raw())
     }
 
-    /// A level of which ffmpeg reads the pictures by `input`; so many bytes are all of them.
+    /// A level of which ffmpeg reads the pictures by `input`, and the bytes of all of them.
     fn level(&self, shrunk: usize, input: &str, bytes: usize) -> Result<Level> {
         let stats = self.file("psnr");
         let (width, height) = SIZE;

@@ -7,7 +7,7 @@ import (
 	"github.com/pion/rtp"
 )
 
-// Loses one of so many packets, each once: what is sent again comes through.
+// Loses one packet in this number, each once: what is sent again comes through.
 type loser int
 
 // The first packets of a stream come through: what a viewer gets at once when it joins.

@@ -108,7 +108,7 @@ func main() {
 		log.Fatal(usage)
 	}
 	flags := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
-	lose := flags.Int("lose", 0, "of so many packets one is lost")
+	lose := flags.Int("lose", 0, "one packet in this number is lost")
 	how := publication{}
 	flags.BoolVar(&how.deaf, "deaf", false, "do nothing if a key frame is asked for")
 	asks := flags.Bool("asks", false, "ask for a key frame with each second of pictures")

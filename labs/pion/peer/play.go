@@ -15,7 +15,7 @@ import (
 	"github.com/pion/webrtc/v4/pkg/media/ivfwriter"
 )
 
-// So many packets that came later are waited with for one that lacks, and so many at first: where a publisher has lost
+// How many packets that came later wait for one that lacks, and how many at first: where a publisher has lost
 // the first of a key frame, it stands behind others.
 const heldMax, heldFirst = 500, 16
 
@@ -31,7 +31,7 @@ type got struct {
 	Sound int64 `json:"sound"`
 }
 
-// Plays so many pictures into a file.
+// Plays this number of pictures into a file.
 func play(peer *webrtc.PeerConnection, endpoint, file string, pictures int, asks bool) {
 	for _, kind := range []webrtc.RTPCodecType{webrtc.RTPCodecTypeVideo, webrtc.RTPCodecTypeAudio} {
 		direction := webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionRecvonly}

@@ -25,7 +25,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// Width and height of this one of so many spatial layers.
+    /// Width and height of this one, of this number of spatial layers.
     pub(super) const fn size_of(&self, spatial: u8, spatial_layers: u8) -> (usize, usize) {
         let shrunk = spatial_layers - 1 - spatial;
         (self.size.0 >> shrunk, self.size.1 >> shrunk)

@@ -43,7 +43,7 @@ impl Stage {
         program.within(&self.paths.source).start()
     }
 
-    /// Plays so many pictures into a file.
+    /// Plays this number of pictures into a file.
     pub(crate) fn plays(&self, flags: &str, stream: &str, file: &Path, pictures: usize) -> Result<Running> {
         let program = self.peer.clone().arg("play").args(flags.split_whitespace()).arg(whep(stream));
         let program = program.args([file.display().to_string(), pictures.to_string()]);

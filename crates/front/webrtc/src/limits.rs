@@ -171,22 +171,22 @@ pub(crate) const FEC_ROUND_TRIP: Duration = Duration::from_millis(180);
 /// The round trip is the shortest one of this time, or of twice it: it has in it what the viewer waits to tell of packets.
 pub(crate) const FEC_ROUND_TRIP_OVER: Duration = Duration::from_secs(2);
 
-/// Of a thousand packets, so many have to be lost.
+/// Packets of a thousand that have to be lost for that.
 pub(crate) const FEC_LOSES_PERMILLE: u32 = 5;
 
 /// It ends at this share of the round trip, and of what has to be lost.
 pub(crate) const FEC_STAYS_PERCENT: u32 = 80;
 
-/// What is lost is known of so many packets at least ...
+/// What is lost is known of this number of packets at least ...
 pub(crate) const FEC_TOLD_LEAST: u32 = 100;
 
 /// ... and of these at most: then each counts half as much.
 pub(crate) const FEC_LOST_OF: u32 = 1000;
 
-/// Of a thousand bytes of the picture, there are so many times of what is lost in repair packets ...
+/// Repair packets have this many times the share of bytes that is lost of the picture ...
 pub(crate) const FEC_TIMES_LOST: u32 = 2;
 
-/// ... and so many more, as losses come in no even number, ...
+/// ... and this many of a thousand bytes more, as losses are not spread evenly, ...
 pub(crate) const FEC_LITTLE_PERMILLE: u32 = 20;
 
 /// ... but no more than these: one for three.

@@ -56,7 +56,7 @@ impl Scene {
         Some(bytes)
     }
 
-    /// How many repair packets go with so many packets.
+    /// How many repair packets go with this number of packets.
     fn repairs(&mut self, packets: usize, of: (bool, bool)) -> usize {
         (0..packets).filter_map(|_| self.goes(of)).count()
     }

@@ -21,7 +21,7 @@ fn value(frame: u8, has_structure: bool) -> Vec<u8> {
     all[..if has_structure { 5 } else { 3 }].to_vec()
 }
 
-/// A packet of a frame that came to the relay so many ms ago, and whether it is the last of its picture for those that
+/// A packet of a frame that came to the relay this number of ms ago, and whether it is the last of its picture for those that
 /// take nothing above its layer.
 fn gives(
     scene: &mut Scene,
