@@ -42,7 +42,7 @@ const silent = () => {
   throw new Error("the relay does not answer");
 };
 
-const begin = async ({ prepare, edit = (sdp) => sdp }) => {
+const begin = async (prepare, edit) => {
   const pc = new RTCPeerConnection();
   try {
     await prepare(pc);
@@ -115,15 +115,21 @@ const leave = async () => {
 
 // Has a session, and another one when it is over, after waits that grow. `prepare` gives a connection what it is to
 // carry, `edit` changes the offer, `begun` is told of an answer. Answers what `end` says, or what `isFinal` calls such.
-export const keep = async ({ begun, isFinal = () => false, describe = (why) => why.message, ...how }) => {
+export const keep = async ({
+  prepare,
+  edit = (sdp) => sdp,
+  begun,
+  isFinal = () => false,
+  describe = (why) => why.message,
+}) => {
   told = null;
   failures = 0;
   for (;;) {
     let why = null;
     try {
-      await begin(how);
+      await begin(prepare, edit);
       begun();
-      why = told ? null : await over(session, how.edit ?? ((sdp) => sdp));
+      why = told ? null : await over(session, edit);
     } catch (error) {
       why = error;
     }
