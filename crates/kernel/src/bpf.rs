@@ -20,6 +20,9 @@ use super::shared::Plain;
 /// What the verifier says of a program that it refuses, bytes.
 const LOG_BYTES: usize = 64 << 10;
 
+/// How often a program is loaded before the kernel's EAGAIN is an error; libbpf's `PROG_LOAD_ATTEMPTS`.
+const LOADS: usize = 5;
+
 #[repr(C)]
 #[derive(Default)]
 struct MapCreate {
@@ -209,7 +212,7 @@ pub(super) fn load(
         };
         // SAFETY: the attributes of this command; they name `instructions` and `license`, which are
         // read, and all of `log`, which is written. All outlive the call.
-        let fd = unsafe { bpf(bpf_cmd::BPF_PROG_LOAD, &mut attributes)? };
+        let fd = uninterrupted(|| unsafe { bpf(bpf_cmd::BPF_PROG_LOAD, &mut attributes) })?;
         // SAFETY: the descriptor is new, and nothing else owns it.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     };
@@ -229,6 +232,19 @@ pub(super) fn load(
     let lines: Vec<_> = text.lines().filter(|line| !line.starts_with("processed ")).collect();
     let last = lines[lines.len().saturating_sub(3)..].join("; ");
     Err(io::Error::new(error.kind(), format!("{error} (verifier: {last})")))
+}
+
+/// The verifier gives up with EAGAIN where a signal is there for the thread (`kernel/bpf/verifier.c`, `do_check`), also
+/// one that the kernel raises to have it do some work of its own; it is asked again, a few times.
+fn uninterrupted(mut load: impl FnMut() -> io::Result<i32>) -> io::Result<i32> {
+    let mut answer = load();
+    for _ in 1..LOADS {
+        match &answer {
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => answer = load(),
+            _ => break,
+        }
+    }
+    answer
 }
 
 /// Has `program` run at the tracepoint `name` while the returned descriptor is open.
@@ -307,4 +323,25 @@ fn short(name: &str) -> [u8; 16] {
         *to = *from;
     }
     short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_load_is_done_again_a_few_times() {
+        let load = |interruptions: usize, error: i32| {
+            let mut calls = 0;
+            let answer = uninterrupted(|| {
+                calls += 1;
+                if calls > interruptions { Ok(7) } else { Err(io::Error::from_raw_os_error(error)) }
+            });
+            (answer.map_err(|error| error.raw_os_error()), calls)
+        };
+        assert_eq!(load(0, libc::EAGAIN), (Ok(7), 1));
+        assert_eq!(load(LOADS - 1, libc::EAGAIN), (Ok(7), LOADS));
+        assert_eq!(load(LOADS, libc::EAGAIN), (Err(Some(libc::EAGAIN)), LOADS));
+        assert_eq!(load(1, libc::EACCES), (Err(Some(libc::EACCES)), 1));
+    }
 }

@@ -311,7 +311,7 @@ async fn send(
 ) {
     let (stream, name) = (options.stream.clone(), options.name().to_owned());
     let hold = control.config().section::<GroupSettings>().hold;
-    let mut table = Table::<(), u64>::new(Settings { hold, linger: Duration::ZERO });
+    let mut table = Table::<(), u64>::new(Settings { hold, linger: hold });
     match kept {
         Some(_) => tracing::info!(stream, name, "the stream goes to a group, as from the process before"),
         None => tracing::info!(stream, name, "the stream goes to a group: it is wanted there"),

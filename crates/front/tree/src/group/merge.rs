@@ -36,6 +36,8 @@ struct Line {
     order: VecDeque<Mark>,
     /// What the numbers of the way that carries are raised by.
     raise: u16,
+    /// The timestamp of the newest packet, where packets have headers.
+    timestamp: Option<u32>,
 }
 
 /// Two ways: one carries, of the other packets are held.
@@ -67,6 +69,18 @@ struct SavedLine {
     raise: u16,
 }
 
+impl Line {
+    /// The number that a packet was passed on with before, if it was: it is behind the newest, or of another picture.
+    /// Packets of one picture may look alike.
+    fn repeated(&self, mark: Mark, passed: u16, timestamp: Option<u32>) -> Option<u16> {
+        let newest = self.newest?.passed;
+        let before = *self.known.get(&mark)?;
+        let is_ahead = passed.wrapping_sub(newest).cast_signed() > 0;
+        let is_same_picture = timestamp == self.timestamp || self.timestamp.is_none();
+        Some(before).filter(|_| !is_ahead || !is_same_picture)
+    }
+}
+
 impl Merge {
     pub(super) fn new(has_headers: bool) -> Self {
         Merge { has_headers, ..Merge::default() }
@@ -89,7 +103,7 @@ impl Merge {
         }
         let line = |SavedLine { newest, known, raise }: SavedLine| {
             let order = known.iter().map(|(mark, _)| *mark).collect();
-            Line { newest, known: known.into_iter().collect(), order, raise }
+            Line { newest, known: known.into_iter().collect(), order, raise, timestamp: None }
         };
         let lines = saved.lines.into_iter().map(line).collect();
         Some(Merge { lines, ..Merge::new(has_headers) })
@@ -103,17 +117,24 @@ impl Merge {
         &mut self.lines[index]
     }
 
-    /// A packet of the way that carries, as it is to be passed on.
-    pub(super) fn carry(&mut self, packet: Packet) -> Packet {
+    /// A packet of the way that carries, as it is to be passed on. None if it was passed on before: a way may begin
+    /// again, at a key frame of before, as where a group was left and is sent to once more.
+    pub(super) fn carry(&mut self, packet: Packet) -> Option<Packet> {
         let mark = Mark::of(&packet, self.has_headers);
         self.pass(mark, packet)
     }
 
-    fn pass(&mut self, mark: Mark, mut packet: Packet) -> Packet {
+    fn pass(&mut self, mark: Mark, mut packet: Packet) -> Option<Packet> {
         let has_headers = self.has_headers;
         let line = self.line(packet.track);
         let number = number(&packet);
+        let timestamp = packet.rtp.filter(|_| has_headers).map(|stamp| stamp.timestamp);
         let passed = number.wrapping_add(line.raise);
+        if let Some(before) = line.repeated(mark, passed, timestamp) {
+            line.raise = before.wrapping_sub(number);
+            return None;
+        }
+        line.timestamp = timestamp;
         line.newest = Some(Newest { mark, number, passed });
         line.known.insert(mark, passed);
         line.order.push_back(mark);
@@ -130,7 +151,7 @@ impl Merge {
                 packet.bytes = numbered(packet.bytes, passed);
             }
         }
-        packet
+        Some(packet)
     }
 
     /// A packet of the other way. Returns whether it was passed on before.
@@ -178,7 +199,7 @@ impl Merge {
         for (place, (mark, packet)) in std::mem::take(&mut self.held).into_iter().enumerate() {
             let cut = cuts.get(usize::from(packet.track)).copied().flatten();
             if cut.is_none_or(|cut| place > cut) {
-                out.push_back(Received::Packet(self.pass(mark, packet)));
+                out.extend(self.pass(mark, packet).map(Received::Packet));
             }
         }
     }
@@ -252,8 +273,8 @@ mod tests {
     }
 
     fn carried(merge: &mut Merge, all: impl IntoIterator<Item = (u8, u16, u32)>) -> Vec<(u8, u16, u32)> {
-        let pass = |(track, number, what)| told(&Received::Packet(merge.carry(packet(track, number, what))));
-        all.into_iter().map(pass).collect()
+        let pass = |(track, number, what)| merge.carry(packet(track, number, what));
+        all.into_iter().filter_map(pass).map(|packet| told(&Received::Packet(packet))).collect()
     }
 
     fn changed(merge: &mut Merge) -> Vec<(u8, u16, u32)> {
@@ -335,6 +356,28 @@ mod tests {
             merge.hold(packet(0, number, what));
         }
         assert_eq!(changed(&mut merge), [(0, 4, 7), (0, 5, 8)]);
+    }
+
+    #[test]
+    fn a_way_that_begins_again_repeats_nothing() {
+        let mut merge = Merge::new(true);
+        carried(&mut merge, (10..20).map(|n| (0, n, u32::from(n))));
+        // While it carries, with the numbers of before, and with others, as where levels were left out.
+        assert_eq!(carried(&mut merge, (12..22).map(|n| (0, n, u32::from(n)))), [(0, 20, 20), (0, 21, 21)]);
+        let shifted = |shift: u16| move |n: u16| (0, n.wrapping_add(shift), u32::from(n));
+        for (shift, range) in [(100, 12..24), (7, 16..26), (65_000, 14..28)] {
+            let new = range.end - 2..range.end;
+            let expected: Vec<_> = new.map(|n| (0, n, u32::from(n))).collect();
+            assert_eq!(carried(&mut merge, range.map(shifted(shift))), expected, "{shift}");
+        }
+        // While it is held: unicast carries, and the group meets it, and begins again.
+        let mut merge = Merge::new(true);
+        carried(&mut merge, (10..20).map(|n| (0, n, u32::from(n))));
+        let held = (18..20).chain(10..21);
+        held.for_each(|n| _ = merge.hold(packet(0, n, u32::from(n))));
+        assert!(merge.meets());
+        assert_eq!(changed(&mut merge), [(0, 20, 20)]);
+        assert_eq!(carried(&mut merge, [(0, 21, 21)]), [(0, 21, 21)]);
     }
 
     #[test]

@@ -245,7 +245,7 @@ impl Grouped {
             }
             return;
         }
-        self.out.push_back(Received::Packet(self.merge.carry(packet)));
+        self.out.extend(self.merge.carry(packet).map(Received::Packet));
         self.stood_in += 1;
         if self.group.is_some() && self.merge.meets() {
             self.group_carries();
@@ -275,7 +275,7 @@ impl Grouped {
         if self.unicast.is_some() {
             self.close_unicast();
         }
-        self.out.push_back(Received::Packet(self.merge.carry(packet)));
+        self.out.extend(self.merge.carry(packet).map(Received::Packet));
     }
 
     /// The group goes on from here.
