@@ -15,7 +15,6 @@ mod settings;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use outflow_config::{DatagramSink, SinkProtocol, SinkUrl};
 use outflow_control::{Control, Playing, PushOptions, Upgrade};
