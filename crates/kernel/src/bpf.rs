@@ -237,14 +237,13 @@ pub(super) fn load(
 /// The verifier gives up with EAGAIN where a signal is there for the thread (`kernel/bpf/verifier.c`, `do_check`), also
 /// one that the kernel raises to have it do some work of its own; it is asked again, a few times.
 fn uninterrupted(mut load: impl FnMut() -> io::Result<i32>) -> io::Result<i32> {
-    let mut answer = load();
     for _ in 1..LOADS {
-        match &answer {
-            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => answer = load(),
-            _ => break,
+        match load() {
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {}
+            answer => return answer,
         }
     }
-    answer
+    load()
 }
 
 /// Has `program` run at the tracepoint `name` while the returned descriptor is open.

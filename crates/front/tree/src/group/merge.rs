@@ -73,11 +73,9 @@ impl Line {
     /// The number that a packet was passed on with before, if it was: it is behind the newest, or of another picture.
     /// Packets of one picture may look alike.
     fn repeated(&self, mark: Mark, passed: u16, timestamp: Option<u32>) -> Option<u16> {
-        let newest = self.newest?.passed;
-        let before = *self.known.get(&mark)?;
-        let is_ahead = passed.wrapping_sub(newest).cast_signed() > 0;
+        let is_ahead = passed.wrapping_sub(self.newest?.passed).cast_signed() > 0;
         let is_same_picture = timestamp == self.timestamp || self.timestamp.is_none();
-        Some(before).filter(|_| !is_ahead || !is_same_picture)
+        if is_ahead && is_same_picture { None } else { self.known.get(&mark).copied() }
     }
 }
 
