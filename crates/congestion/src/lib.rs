@@ -88,6 +88,7 @@ mod handover;
 mod ledger;
 pub mod limits;
 mod loss;
+mod lowest;
 mod pacer;
 mod types;
 
@@ -105,6 +106,7 @@ pub use self::gcc::{Bounds, Estimator};
 pub use self::handover::Handover;
 pub use self::ledger::{Ledger, Outcome};
 use self::loss::Losses;
+pub use self::lowest::Lowest;
 use self::pacer::Pacer;
 pub use self::types::{Acked, Change, Ecn, Lost, Options, Reason, State};
 use crate::limits::{CHANGES_MAX, WINDOW_PACKETS_MIN};

@@ -142,11 +142,22 @@ impl Rate {
         if !is_felt && through_bps.is_none_or(|through| through >= self.bps / 2.0) {
             return;
         }
+        self.fall(now, through_bps);
+    }
+
+    /// Below what gets through.
+    fn fall(&mut self, now: Time, through_bps: Option<f64>) {
         self.decreased = Some(now);
         if let Some(through_bps) = through_bps {
             self.note_capacity(through_bps / 1000.0);
         }
         self.set(self.bps.min(BETA * through_bps.unwrap_or(self.bps)));
+    }
+
+    /// The way is known to carry no more than this.
+    pub(super) fn narrow(&mut self, now: Time, carried_bps: f64) {
+        self.state = State::Decrease;
+        self.fall(now, Some(carried_bps));
     }
 
     fn note_capacity(&mut self, kbps: f64) {
@@ -200,6 +211,15 @@ mod tests {
         assert_eq!(after(&mut rate, 150, 1, Usage::Over, Some(1e6)), 0.85e6, "far too much");
         assert_eq!(after(&mut rate, 400, 1, Usage::Over, Some(4e6)), 0.85e6, "it never grows by that");
         assert_eq!(after(&mut rate, 800, 1, Usage::Over, None), 0.85e6 * 0.85);
+    }
+
+    #[test]
+    fn where_the_way_is_known_to_be_narrow_it_falls_at_once() {
+        let mut rate = rate(5e6);
+        assert_eq!(after(&mut rate, 0, 1, Usage::Over, Some(4e6)), 3.4e6);
+        rate.narrow(Time::from_millis(10), 5e5);
+        assert_eq!(rate.bps(), 4.25e5);
+        assert_eq!(after(&mut rate, 50, 1, Usage::Normal, Some(5e5)), 4.25e5);
     }
 
     #[test]

@@ -52,7 +52,7 @@ fn flows_of_different_round_trips_share() {
 }
 
 #[test]
-fn few_take_each_other_for_somebody_else() {
+fn few_take_each_other_for_another_kind() {
     let (mut mistaken, mut all) = (0, 0);
     for count in [2, 3, 5, 8] {
         for (rate, rtt) in [(10, 50), (5, 30), (20, 80), (30, 10)] {

@@ -94,6 +94,9 @@ pub(crate) const ESTIMATE_SOONEST: Duration = Duration::from_millis(100);
 /// See [`ESTIMATE_SOONEST`].
 pub(crate) const ESTIMATE_FALLS_PERCENT: u64 = 85;
 
+/// ... or at once, where it is less than this share.
+pub(crate) const ESTIMATE_BREAKS_PERCENT: u64 = 60;
+
 /// A way is probed for up to this share of the most that the viewer was ever sent: a better level has to leave some room.
 pub(crate) const PROBE_WANTED_PERCENT: u64 = 130;
 
@@ -133,13 +136,7 @@ pub(crate) const TRIAL_AFTER_MAX: Duration = Duration::from_secs(20);
 /// Probes and trials are packets that were sent before, the largest of this many.
 pub(crate) const PROBE_CHOICE: usize = 16;
 
-/// A queue in the network stands if the least that packets have waited there is long over this time, or twice it ...
-pub(crate) const STANDS_FOR: Duration = Duration::from_millis(200);
-
-/// ... compared with the least over this time, or twice it: clocks drift.
-pub(crate) const WAITS_COMPARED: Duration = Duration::from_secs(30);
-
-/// Pictures are left out once packets have waited for this long at least ...
+/// Pictures are left out once packets have waited for this long at least, or most of them were lost ...
 pub(crate) const THIN_STANDS: Duration = Duration::from_millis(100);
 
 /// ... until the stream has less than this share of what the way carries.
@@ -169,7 +166,7 @@ pub(crate) const THROUGH_OVER: Duration = Duration::from_millis(500);
 pub(crate) const FEC_ROUND_TRIP: Duration = Duration::from_millis(180);
 
 /// The round trip is the shortest one of this time, or of twice it: it has in it what the viewer waits to tell of packets.
-pub(crate) const FEC_ROUND_TRIP_OVER: Duration = Duration::from_secs(2);
+pub(crate) const FEC_ROUND_TRIP_OVER_MS: u64 = 2_000;
 
 /// Packets of a thousand that have to be lost for that.
 pub(crate) const FEC_LOSES_PERMILLE: u32 = 5;

@@ -15,15 +15,15 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use outflow_congestion::Outcome;
+use outflow_congestion::{Lowest, Outcome};
 use outflow_media::Time;
 use outflow_rtp::flexfec::Parity;
 use outflow_rtp::{HEADER, PlainHeader};
 
-use super::waiting::Lowest;
 use crate::limits::{
     FEC_CREDIT_BYTES, FEC_KEY_DEBT_BYTES, FEC_LITTLE_PERMILLE, FEC_LOSES_PERMILLE, FEC_LOST_OF,
-    FEC_PERMILLE_MAX, FEC_ROUND_TRIP, FEC_ROUND_TRIP_OVER, FEC_STAYS_PERCENT, FEC_TIMES_LOST, FEC_TOLD_LEAST,
+    FEC_PERMILLE_MAX, FEC_ROUND_TRIP, FEC_ROUND_TRIP_OVER_MS, FEC_STAYS_PERCENT, FEC_TIMES_LOST,
+    FEC_TOLD_LEAST,
 };
 use crate::repairs::Repairs;
 
@@ -47,7 +47,7 @@ pub(crate) struct Fec {
     told: u32,
     lost: u32,
     /// In microseconds: from when a packet is sent to when the viewer is heard to have it.
-    round_trip: Lowest,
+    round_trip: Lowest<FEC_ROUND_TRIP_OVER_MS>,
     /// Bytes of repair packets for a thousand of the picture.
     permille: u32,
     /// A thousand times the bytes that repair packets may have.
@@ -79,7 +79,7 @@ impl Fec {
             is_on: false,
             told: 0,
             lost: 0,
-            round_trip: Lowest::of(FEC_ROUND_TRIP_OVER),
+            round_trip: Lowest::default(),
             permille: 0,
             credit: 0,
             group: Parity::default(),

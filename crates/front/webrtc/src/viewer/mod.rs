@@ -13,7 +13,6 @@ mod tests;
 mod thin;
 mod track;
 mod undelivered;
-mod waiting;
 mod way;
 
 use std::collections::VecDeque;
@@ -277,8 +276,8 @@ impl Viewer {
                 self.events.push_back(PeerEvent::Rtcp(estimated(own, source, bps, NAME).into()));
             }
         }
-        if let Some((carried_bps, stands)) = way.carries(now) {
-            let holds = self.thinning.hear(carried_bps, self.pace.stream_bps(), stands);
+        if let Some((carried_bps, is_full)) = way.carries(now) {
+            let holds = self.thinning.hear(carried_bps, self.pace.stream_bps(), is_full);
             self.pace.hold(holds.then_some(carried_bps));
         }
         let may_protect = !self.thinning.is_at_work() && !self.pace.is_catching_up();

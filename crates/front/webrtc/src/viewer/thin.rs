@@ -8,7 +8,7 @@ use outflow_media::Time;
 use outflow_media::importance::{Class, Importance};
 use outflow_packet::DropReason;
 
-use crate::limits::{THIN_BELOW_PERCENT, THIN_KEY_EVERY, THIN_NEEDED_AGE, THIN_SPARE_AGE, THIN_STANDS};
+use crate::limits::{THIN_BELOW_PERCENT, THIN_KEY_EVERY, THIN_NEEDED_AGE, THIN_SPARE_AGE};
 
 /// What goes of a viewer's pictures.
 #[derive(Debug, Default)]
@@ -23,11 +23,11 @@ pub(super) struct Thinning {
 }
 
 impl Thinning {
-    /// The way carries so much of what the stream has, and packets have waited there for so long. Answers whether less
-    /// than the stream has is to go.
-    pub(super) fn hear(&mut self, carried_bps: u64, stream_bps: u64, stands: Duration) -> bool {
+    /// The way carries so much of what the stream has, and whether it is full: packets wait there, or most are lost.
+    /// Answers whether less than the stream has is to go.
+    pub(super) fn hear(&mut self, carried_bps: u64, stream_bps: u64, is_full: bool) -> bool {
         let is_enough = is_less(stream_bps, carried_bps, THIN_BELOW_PERCENT);
-        let begins = carried_bps < stream_bps && stands >= THIN_STANDS;
+        let begins = carried_bps < stream_bps && is_full;
         self.is_on = !is_enough && (self.is_on || begins);
         self.is_on
     }
@@ -127,7 +127,7 @@ mod tests {
     impl Scene {
         fn new() -> Self {
             let mut scene = Scene::default();
-            assert!(scene.thinning.hear(800_000, 2_000_000, THIN_STANDS));
+            assert!(scene.thinning.hear(800_000, 2_000_000, true));
             scene
         }
 
@@ -200,13 +200,13 @@ mod tests {
     #[test]
     fn it_begins_with_a_queue_that_stands_and_ends_when_more_is_carried() {
         let mut scene = Scene::default();
-        assert!(!scene.thinning.hear(800_000, 2_000_000, Duration::ZERO), "an estimate alone is no evidence");
-        assert!(!scene.thinning.hear(800_000, 700_000, THIN_STANDS), "it fits");
+        assert!(!scene.thinning.hear(800_000, 2_000_000, false), "an estimate alone is no evidence");
+        assert!(!scene.thinning.hear(800_000, 700_000, true), "it fits");
         assert_eq!(scene.all(900, [REFERENCE]), [FITS]);
-        assert!(scene.thinning.hear(800_000, 2_000_000, THIN_STANDS));
-        assert!(scene.thinning.hear(2_050_000, 2_000_000, Duration::ZERO));
+        assert!(scene.thinning.hear(800_000, 2_000_000, true));
+        assert!(scene.thinning.hear(2_050_000, 2_000_000, false));
         assert_eq!(scene.all(900, [REFERENCE]), [LATE]);
-        assert!(!scene.thinning.hear(2_200_000, 2_000_000, Duration::ZERO));
+        assert!(!scene.thinning.hear(2_200_000, 2_000_000, false));
         assert_eq!(scene.all(0, [REFERENCE, KEY]), [NEEDS, FITS], "until a key frame comes");
         assert!(!scene.thinning.is_at_work());
     }

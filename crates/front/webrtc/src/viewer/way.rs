@@ -9,11 +9,10 @@ use outflow_rtp::rtcp::transport_cc;
 use super::fec::Fec;
 use super::filling::Filling;
 use super::thin::is_less;
-use super::waiting::Waiting;
 use crate::limits::{
-    ESTIMATE_EVERY, ESTIMATE_FALLS_PERCENT, ESTIMATE_SOONEST, PROBE_WANTED_PERCENT, THIN_DRAINS_PERCENT,
-    THIN_STANDS, THROUGH_OVER, TRIAL_AFTER, TRIAL_AFTER_MAX, TRIAL_COMES_PERCENT, TRIAL_FAILS_PERCENT,
-    TRIAL_GAINS_PERCENT, TRIAL_JUDGED_AFTER,
+    ESTIMATE_BREAKS_PERCENT, ESTIMATE_EVERY, ESTIMATE_FALLS_PERCENT, ESTIMATE_SOONEST, PROBE_WANTED_PERCENT,
+    THIN_DRAINS_PERCENT, THIN_STANDS, THROUGH_OVER, TRIAL_AFTER, TRIAL_AFTER_MAX, TRIAL_COMES_PERCENT,
+    TRIAL_FAILS_PERCENT, TRIAL_GAINS_PERCENT, TRIAL_JUDGED_AFTER,
 };
 
 /// The way of a viewer that says which packets came.
@@ -32,7 +31,6 @@ pub(super) struct Way {
     told: Option<(Time, u64)>,
     /// More was said since.
     is_news: bool,
-    waiting: Waiting,
     filling: Option<Filling>,
     trial: Option<Trial>,
     /// What gets through says nothing before: what fills up is in it.
@@ -61,7 +59,6 @@ impl Way {
             shown_bps: u64::MAX,
             told: None,
             is_news: false,
-            waiting: Waiting::new(),
             filling: None,
             trial: None,
             plain_from: Time::ZERO,
@@ -90,7 +87,7 @@ impl Way {
     /// covers packets hears of it, too.
     pub(super) fn hear(&mut self, now: Time, packet: &[u8], initial_bps: u64, mut fec: Option<&mut Fec>) {
         let initial_bps = initial_bps.min(self.shown_bps);
-        let Way { ledger, estimator, waiting, is_news, .. } = self;
+        let Way { ledger, estimator, is_news, .. } = self;
         let bounds = Bounds { initial_bps, ..Bounds::default() };
         // What stands before a malformed part holds.
         let _ = transport_cc::read(packet, |feedback| {
@@ -99,9 +96,6 @@ impl Way {
             let outcomes = outcomes.inspect(|outcome| {
                 if let Some(fec) = &mut fec {
                     fec.hear(now, outcome);
-                }
-                if let Some(received_us) = outcome.received_us.filter(|_| !outcome.was_lost) {
-                    waiting.arrived(now, outcome.sent, received_us);
                 }
             });
             estimator.handle(now, outcomes);
@@ -112,7 +106,7 @@ impl Way {
 
     /// What gets through, and a trial, have shown; and whether less is carried than was.
     fn judge(&mut self, now: Time) {
-        let Some(estimator) = &self.estimator else { return };
+        let Some(estimator) = &mut self.estimator else { return };
         let estimate_bps = estimator.estimate_bps();
         // A shaper lets some through at once: half a second of a trial says more than a moment.
         let through_bps = estimator.through_bps().filter(|_| now >= self.plain_from);
@@ -135,8 +129,12 @@ impl Way {
     pub(super) fn news(&mut self, now: Time) -> Option<u64> {
         let bps = Some(self.shown_bps).filter(|_| self.is_news)?;
         let is_due = self.told.is_none_or(|(told, before)| {
-            let falls = is_less(bps, before, ESTIMATE_FALLS_PERCENT);
-            now.since(told) >= if falls { ESTIMATE_SOONEST } else { ESTIMATE_EVERY }
+            let wait = match bps {
+                bps if is_less(bps, before, ESTIMATE_BREAKS_PERCENT) => Duration::ZERO,
+                bps if is_less(bps, before, ESTIMATE_FALLS_PERCENT) => ESTIMATE_SOONEST,
+                _ => ESTIMATE_EVERY,
+            };
+            now.since(told) >= wait
         });
         if !is_due {
             return None;
@@ -145,13 +143,20 @@ impl Way {
         Some(bps)
     }
 
-    /// What may be sent, in bits a second, so that nothing waits there: what gets through, or less as long as something
-    /// does. And how long packets have waited at least. None before anything was said.
-    pub(super) fn carries(&self, now: Time) -> Option<(u64, Duration)> {
-        let through_bps = self.estimator.as_ref()?.through_bps().unwrap_or(0);
-        let stands = self.waiting.stands(now);
-        let drained_bps = through_bps / 100 * THIN_DRAINS_PERCENT;
-        Some((if stands >= THIN_STANDS { drained_bps } else { self.shown_bps.max(through_bps) }, stands))
+    /// What may be sent, in bits a second, so that nothing waits there: what the way carries, or less as long as something
+    /// does. And whether that shows: packets wait there, or most of them are lost. None before anything was said.
+    pub(super) fn carries(&self, now: Time) -> Option<(u64, bool)> {
+        let estimator = self.estimator.as_ref()?;
+        let through_bps = estimator.through_bps().unwrap_or(0);
+        let carried_bps = estimator.carried_bps().unwrap_or(through_bps);
+        Some(if estimator.is_overrun(now) {
+            // The estimate is below what gets through, of which there is some of before.
+            (through_bps.min(self.shown_bps), true)
+        } else if estimator.waits(now) >= THIN_STANDS {
+            (carried_bps / 100 * THIN_DRAINS_PERCENT, true)
+        } else {
+            (self.shown_bps.max(through_bps).max(carried_bps), false)
+        })
     }
 
     /// Begins to look for more if that is of use: the viewer has had streams of `most_bps`. What fills up has packets of

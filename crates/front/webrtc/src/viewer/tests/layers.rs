@@ -4,7 +4,6 @@ use outflow_media::importance::{Class, Importance};
 use outflow_packet::DropReason;
 
 use super::*;
-use crate::limits::THIN_STANDS;
 
 /// The number of the descriptor in the stream, and at the viewer.
 const NUMBERS: (u8, u8) = (5, 9);
@@ -85,7 +84,7 @@ fn descriptors_go_on_once_more_and_in_another_process() {
 #[test]
 fn a_picture_ends_below_the_layers_that_are_left_out() {
     let mut scene = scene();
-    assert!(scene.viewer.thinning.hear(1_000, 9_000, THIN_STANDS));
+    assert!(scene.viewer.thinning.hear(1_000, 9_000, true));
     gives(&mut scene, (10, &value(1, false)), (0, REFERENCE, true)).expect("there is room");
     // A reference of the next temporal layer comes too late: all above it is left out until the next key frame.
     let late = gives(&mut scene, (11, &value(2, false)), (450, (Class::Reference, 1), true));

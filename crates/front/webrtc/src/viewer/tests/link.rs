@@ -196,6 +196,33 @@ fn what_a_way_carries_is_told_when_it_falls_and_when_it_is_back() {
 }
 
 #[test]
+fn a_way_that_becomes_narrow_is_told_of_as_soon_as_packets_wait_there() {
+    let mut streamed = Streamed::new(10_000_000);
+    streamed.run(5_000, levels);
+    streamed.link.bps = 500_000;
+    streamed.run(300, levels);
+    assert!((300_000..600_000).contains(&streamed.told()), "{}", streamed.told());
+    streamed.run(100, levels);
+    let before = streamed.link.lost;
+    streamed.run(2_600, levels);
+    assert!((300_000..600_000).contains(&streamed.told()), "{}", streamed.told());
+    assert_eq!(streamed.link.lost, before, "what goes fits");
+}
+
+#[test]
+fn key_frames_that_wait_do_not_make_a_way_narrow() {
+    // 72 kB take 115 ms of it.
+    let mut streamed = Streamed::new(5_000_000);
+    streamed.run(3_000, |_| 10);
+    for _ in 0..10 {
+        for (millis, packets) in [(40, 60), (40, 5), (40, 5), (880, 5)] {
+            streamed.run(millis, |_| packets);
+            assert!(streamed.told() > 2_640_000, "{}", streamed.told());
+        }
+    }
+}
+
+#[test]
 fn a_shaper_that_lets_some_packets_through_at_once_is_not_taken_for_a_way_that_carries_more() {
     let mut streamed = Streamed::new(10_000_000);
     streamed.run(3_000, levels);
