@@ -41,6 +41,8 @@ pub struct Order {
     pub share: Option<Share>,
     /// Begin with the preamble of the packet at `from`.
     pub preamble: bool,
+    /// Behind them the sink goes on with another rendition, which needs nothing of this one.
+    pub leaves: bool,
 }
 
 /// What became of a sink's packets, as far as it is not "sent".

@@ -103,7 +103,8 @@ pub(crate) fn pieces<'a>(
         let layer = (main_track == Some(track)).then_some(entry.packet.tag.layer);
         let is_replaced = !header.is_empty() && entry.rtp_header == NO_HEADER;
         let body = if is_replaced { &bytes[HEADER..] } else { &bytes[..] };
-        let (worth, bytes, ends) = (Worth::of(&entry.packet), Some(bytes), ends(entry));
+        let (bytes, ends) = (Some(bytes), ends(entry));
+        let worth = Worth { is_left: order.leaves && layer.is_some(), ..Worth::of(&entry.packet) };
         pieces.push(Piece { seq, track, layer, ends, header, body, bytes, is_preamble: false, worth });
     }
     pieces

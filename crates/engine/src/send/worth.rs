@@ -13,6 +13,8 @@ pub struct Worth {
     pub rank: u8,
     /// When it came to the relay.
     pub arrived: Time,
+    /// The receiver is about to go on with another rendition, which needs nothing of this one.
+    pub is_left: bool,
 }
 
 impl Worth {
@@ -23,7 +25,7 @@ impl Worth {
 
     /// What goes with the packet is worth as much as the best.
     pub fn most(arrived: Time) -> Self {
-        Worth { rank: Importance::MOST.rank(), arrived }
+        Worth { rank: Importance::MOST.rank(), arrived, is_left: false }
     }
 
     /// Whether it is better late than never.

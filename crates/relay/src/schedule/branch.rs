@@ -347,7 +347,7 @@ impl Branch {
         let sink = sinks.get_mut(key.0)?;
         let class = Class::of(&sink.spec);
         let front = match sink.stop {
-            Some(stop) if from >= stop => {
+            Some(stop) if from >= stop.at => {
                 self.stopped.push(key);
                 return None;
             }
@@ -379,6 +379,7 @@ impl Branch {
         sink.pace.spend(sent.bytes as usize);
         let has_preamble = self.ring.get(from).is_some_and(|entry| entry.preamble.is_some());
         let preamble = sink.needs_preamble && has_preamble && sent.packets > 0;
+        let leaves = sink.stop.is_some_and(|stop| stop.begins_again);
         sink.needs_preamble &= !preamble;
         self.behind.remove(&(from, key));
         sink.place = Place::Behind(to);
@@ -392,6 +393,7 @@ impl Branch {
             tracks,
             share: Some(share),
             preamble,
+            leaves,
         })
     }
 

@@ -50,6 +50,7 @@ impl Branch {
                 tracks: cohort.class.tracks,
                 share,
                 preamble: false,
+                leaves: false,
             };
             cohort.end_turn_if_served();
             if cohort.turn.is_none() {

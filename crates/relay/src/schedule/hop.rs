@@ -3,7 +3,7 @@
 use super::branch::Branch;
 use super::ids::SinkKey;
 use super::share::Share;
-use super::sink::{Place, Sinks};
+use super::sink::{Place, Sinks, Stop};
 use super::spec::Transport;
 use super::splice::Splice;
 use crate::send::{Order, Recipients};
@@ -11,11 +11,11 @@ use outflow_ring::Seq;
 
 impl Branch {
     /// A sink is to stop at a position that it has not reached, or has just: see [`Branch::stopped`].
-    pub(crate) fn stop_at(&mut self, sinks: &mut Sinks, key: SinkKey, at: Seq) {
+    pub(crate) fn stop_at(&mut self, sinks: &mut Sinks, key: SinkKey, stop: Stop) {
         let cursor = self.cursor(sinks, key);
         self.detach(sinks, key);
         let Some(sink) = sinks.get_mut(key.0) else { return };
-        sink.stop = Some(at);
+        sink.stop = Some(stop);
         if let (Place::Paused, Some(cursor)) = (sink.place, cursor) {
             self.place_behind(sinks, key, cursor);
         }
@@ -73,7 +73,16 @@ impl Branch {
             (Share { max_layer: sink.max_layer, sequence_offset: sink.sequence_offset }, sink.spec.tracks);
         self.make_ready(sinks, key);
         let (branch, recipients) = (self.index, Recipients::One(key));
-        Some(Order { branch, recipients, from, to: from, tracks, share: Some(share), preamble: true })
+        Some(Order {
+            branch,
+            recipients,
+            from,
+            to: from,
+            tracks,
+            share: Some(share),
+            preamble: true,
+            leaves: false,
+        })
     }
 
     /// The driver took nothing from `next` on: what of a splice was given with the last order has to be

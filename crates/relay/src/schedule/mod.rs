@@ -30,6 +30,7 @@ pub use counters::Counters;
 pub use ids::{BranchId, LinkId, SinkKey};
 pub use room::Room;
 pub use share::Share;
+pub(crate) use sink::Stop;
 pub use sink::{Place, Sink, Sinks, Wish};
 pub use spec::{Encapsulation, LinkClaim, Priority, SinkSpec, Timing, Transport};
 pub(crate) use splice::{Entered, Splice};

@@ -52,6 +52,14 @@ impl Wish {
     }
 }
 
+/// Where a sink leaves its branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stop {
+    pub(crate) at: Seq,
+    /// What it goes on with needs nothing of this branch.
+    pub(crate) begins_again: bool,
+}
+
 /// One receiver of a stream.
 #[derive(Debug)]
 pub struct Sink {
@@ -85,7 +93,7 @@ pub struct Sink {
     /// The next order to it begins with the preamble.
     pub(crate) needs_preamble: bool,
     /// It goes on elsewhere from this position of its branch on.
-    pub(crate) stop: Option<Seq>,
+    pub(crate) stop: Option<Stop>,
     /// What it is sent before it goes on.
     pub(crate) splice: Splice,
     /// The frame at which it came from another branch. Positions do not tell: where a branch has nothing of

@@ -65,7 +65,7 @@ pub(super) fn stride(ring: &Ring, sink: &Sink, reach: Range<Seq>, room: usize) -
             || stride.sent.bytes as usize >= room
             || (seq - from) as usize >= LOOKED_AT_MAX;
         let stops =
-            sink.stop.is_some_and(|stop| seq >= stop) || sink.is_entering(from) != sink.is_entering(seq);
+            sink.stop.is_some_and(|stop| seq >= stop.at) || sink.is_entering(from) != sink.is_entering(seq);
         if mends || full || stops || max_layer_from(ring, sink, entry) != sink.max_layer {
             break;
         }

@@ -209,7 +209,11 @@ impl Viewer {
             return if has_room { Ok(()) } else { Err(Undelivered::Later) };
         };
         let track = &mut self.tracks[place];
-        let thins = track.sending.is_video && !head.is_preamble && self.thinning.is_at_work();
+        let is_picture = track.sending.is_video && !head.is_preamble;
+        if is_picture {
+            self.thinning.leave(head.worth.is_left);
+        }
+        let thins = is_picture && self.thinning.is_at_work();
         let mut ends = false;
         if thins && has_room {
             let (age, rank) = (head.worth.age(now), head.worth.rank);
@@ -310,6 +314,9 @@ impl Viewer {
         let of = |track: &Track| track.sending.ssrc == ssrc;
         let Some(place) = self.tracks.iter().position(of) else { return };
         let track = &mut self.tracks[place];
+        if track.sending.is_video && self.thinning.leaves() {
+            return;
+        }
         for sequence in numbers {
             if self.unsent.len() >= UNSENT_MAX {
                 return;

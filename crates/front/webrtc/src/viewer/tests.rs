@@ -169,7 +169,7 @@ impl Scene {
         let is_preamble = payload.starts_with(&OTHER_SETS);
         let head = PacketHead {
             track,
-            worth: Worth { rank, arrived },
+            worth: Worth { rank, arrived, is_left: false },
             bytes: packet.len(),
             ends: None,
             is_preamble,

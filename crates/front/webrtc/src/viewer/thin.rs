@@ -1,6 +1,8 @@
 //! Where the way carries less than what a viewer is sent, and there is no lower level: packets wait here, not in the
 //! network, and pictures that would come too late are left out. They are left out whole: first those that nothing needs, and
 //! with others all that need them, up to the next key frame. Sound, and what nothing is decoded without, always goes.
+//!
+//! A viewer that is about to get a rendition that fits gets no more pictures of the one before: they would hold that up.
 
 use core::time::Duration;
 
@@ -19,6 +21,8 @@ pub(super) struct Thinning {
     newest: Option<((u32, u8), Result<(), DropReason>)>,
     /// Pictures of this layer and higher ones need one that was left out.
     broken: Option<u8>,
+    /// Those of another rendition are about to come.
+    is_left: bool,
     asked: Option<Time>,
 }
 
@@ -35,6 +39,16 @@ impl Thinning {
     /// Whether anything may be left out.
     pub(super) fn is_at_work(&self) -> bool {
         self.is_on || self.broken.is_some()
+    }
+
+    /// The next picture is of a rendition that is about to be left for another one, or not.
+    pub(super) fn leave(&mut self, is_left: bool) {
+        self.is_left = is_left;
+    }
+
+    /// Whether pictures are left out because those of another rendition are about to come.
+    pub(super) fn leaves(&self) -> bool {
+        self.is_on && self.is_left
     }
 
     /// Whether a packet of a picture goes that came to the relay so long ago.
@@ -65,7 +79,7 @@ impl Thinning {
         }
         let is_needed = matches!(class, Class::Key | Class::Reference | Class::Opaque);
         let most = if is_needed { THIN_NEEDED_AGE } else { THIN_SPARE_AGE };
-        if !self.is_on || age <= most {
+        if !self.leaves() && (!self.is_on || age <= most) {
             self.broken = self.broken.filter(|_| !begins);
             return Ok(());
         }
@@ -88,7 +102,7 @@ impl Thinning {
     /// Whether a key frame is to be asked for: pictures that others need are left out until one comes.
     pub(super) fn wants_key(&mut self, now: Time) -> bool {
         let is_due = self.asked.is_none_or(|asked| now.since(asked) >= THIN_KEY_EVERY);
-        let wants = self.broken.is_some() && is_due;
+        let wants = self.broken.is_some() && !self.is_left && is_due;
         if wants {
             self.asked = Some(now);
         }
@@ -195,6 +209,22 @@ mod tests {
         assert!(scene.thinning.wants_key(now + THIN_KEY_EVERY), "until it comes");
         assert_eq!(scene.all(100, [KEY, REFERENCE]), [FITS; 2]);
         assert!(!scene.thinning.wants_key(now + 2 * THIN_KEY_EVERY));
+    }
+
+    #[test]
+    fn of_a_rendition_that_is_left_nothing_goes_that_would_hold_up_the_next_one() {
+        let (mut scene, now) = (Scene::new(), Time::from_millis(50_000));
+        assert_eq!(scene.all(0, [KEY, REFERENCE, SPARE]), [FITS; 3]);
+        scene.thinning.leave(true);
+        assert_eq!(scene.all(0, [SPARE, REFERENCE, SPARE, (Class::Header, 0)]), [LATE, LATE, NEEDS, FITS]);
+        assert!(scene.thinning.leaves() && !scene.thinning.wants_key(now), "there will be one");
+        scene.thinning.leave(false);
+        assert_eq!(scene.all(0, [KEY, REFERENCE]), [FITS; 2]);
+        // Where all fits, all goes.
+        assert!(!scene.thinning.hear(2_200_000, 2_000_000, false));
+        scene.thinning.leave(true);
+        assert_eq!(scene.all(0, [REFERENCE, SPARE]), [FITS; 2]);
+        assert!(!scene.thinning.leaves());
     }
 
     #[test]

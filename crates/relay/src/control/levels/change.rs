@@ -19,7 +19,7 @@ use outflow_ts::{DATAGRAM_BYTES, PACKET_BYTES};
 use super::frames::{Mark, Start};
 use super::ts::TsBranches;
 use crate::control::distribution::Distribution;
-use crate::schedule::{Encapsulation, Place, SinkKey, Splice};
+use crate::schedule::{Encapsulation, Place, SinkKey, Splice, Stop};
 use outflow_ring::Seq;
 
 /// From where to where a sink goes.
@@ -83,7 +83,8 @@ impl TsBranches {
             }
             Some((_, hop)) => {
                 if let Some(branch) = out.branches.get_mut(from) {
-                    branch.stop_at(&mut out.sinks, key, hop.from.1.at);
+                    let stop = Stop { at: hop.from.1.at, begins_again: false };
+                    branch.stop_at(&mut out.sinks, key, stop);
                 }
             }
             None => out.go_on(from, key),

@@ -18,7 +18,7 @@ use super::simulcast::Simulcast;
 use super::switch::{End, KeyFrame, Leaves, Pushed, Switch, numbers};
 use crate::control::branches::{Made, Slot, What};
 use crate::control::distribution::Distribution;
-use crate::schedule::{Encapsulation, Entered, Place, SinkKey, Splice};
+use crate::schedule::{Encapsulation, Entered, Place, SinkKey, Splice, Stop};
 use outflow_ring::Seq;
 
 impl Simulcast {
@@ -194,7 +194,8 @@ impl Simulcast {
             }
             Some((_, (_, leaves))) => {
                 if let Some(branch) = out.branches.get_mut(from) {
-                    branch.stop_at(&mut out.sinks, key, leaves.at);
+                    let stop = Stop { at: leaves.at, begins_again: true };
+                    branch.stop_at(&mut out.sinks, key, stop);
                 }
             }
             None => {

@@ -273,6 +273,7 @@ impl Bench {
             }
             let is_main = main == Some(entry.packet.tag.track);
             receiver.take(is_main, entry.rtp_header, sequence_offset, &entry.packet.bytes);
+            receiver.note_left(order.leaves);
         }
         if let Some(next) = blocked {
             self.stream.handle_report(key, Report::Blocked { next });
@@ -441,4 +442,8 @@ fn one_that_lags_is_not_sent_the_key_frame_of_the_rendition_that_it_leaves() {
     let next = pictures().find(|got| got.rendition == 2).expect("it has some");
     let step = next.timestamp.wrapping_sub(last.timestamp).cast_signed();
     assert!(!last.is_key && step > FRAME_TICKS.cast_signed() / 2, "{last:?} and then {next:?}");
+    // It is told in front of what it could do without.
+    let before = got.iter().take_while(|got| got.rendition == 0).map(|got| got.is_left);
+    assert!(before.is_sorted() && last.is_left && !got[0].is_left);
+    assert!(got.iter().all(|got| got.rendition == 0 || !got.is_left));
 }

@@ -36,7 +36,7 @@ fn gives(
     outflow_rtp::set_sequence(&mut packet, sequence);
     let arrived = Time::from_nanos(scene.now.as_nanos() - Duration::from_millis(ms).as_nanos() as u64);
     let rank = Importance::of(class, layer).rank();
-    let worth = Worth { rank, arrived };
+    let worth = Worth { rank, arrived, is_left: false };
     let ends = is_lower.then_some(layer);
     let head = PacketHead { track: 1, worth, bytes: packet.len(), ends, is_preamble: false };
     let packet = Bytes::from(packet);

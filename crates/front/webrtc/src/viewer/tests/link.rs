@@ -120,7 +120,7 @@ impl Streamed {
         let sequence = self.sequence;
         let header = PlainHeader { marker, payload_type: 96, sequence, timestamp, ssrc: SOURCE };
         let packet = Bytes::from([&header.emit()[..], payload].concat());
-        let worth = Worth { rank, arrived: self.scene.now };
+        let worth = Worth { rank, arrived: self.scene.now, is_left: false };
         self.owed.push_back((
             PacketHead { track: 1, worth, bytes: packet.len(), ends: None, is_preamble: false },
             packet,

@@ -85,7 +85,8 @@ impl Far {
             // Of lengths of their own.
             let payload = vec![index as u8; 1_000 + usize::from(index) * 8];
             let packet = Bytes::from([&header.emit()[..], &[0x41], &payload].concat());
-            let worth = Worth { rank: Importance::of(class, 0).rank(), arrived: self.scene.now };
+            let (rank, arrived) = (Importance::of(class, 0).rank(), self.scene.now);
+            let worth = Worth { rank, arrived, is_left: false };
             let head = PacketHead { track: 1, worth, bytes: packet.len(), ends: None, is_preamble: false };
             let Scene { now, viewer, recent, .. } = &mut self.scene;
             let given = || (packet.clone(), recent.add(*now, packet.clone()));

@@ -21,6 +21,8 @@ pub(super) struct Got {
     pub(super) rendition: u8,
     pub(super) is_sets: bool,
     pub(super) is_key: bool,
+    /// Another rendition comes behind it.
+    pub(super) is_left: bool,
     frame: u32,
     index: u8,
     count: u8,
@@ -51,6 +53,13 @@ impl Receiver {
             _ => panic!("{bytes:x?}"),
         };
         self.got.push(Got { sequence, timestamp, ..got });
+    }
+
+    /// What was taken last was of an order behind which it leaves a rendition, or not.
+    pub(super) fn note_left(&mut self, is_left: bool) {
+        if let Some(got) = self.got.last_mut() {
+            got.is_left = is_left;
+        }
     }
 
     /// Whole frames without a gap, changes at key frames, and all sound once.
@@ -112,6 +121,7 @@ impl Got {
             rendition: 0,
             is_sets: false,
             is_key: false,
+            is_left: false,
             frame: u32::from_be_bytes([f0, f1, f2, f3]),
             index,
             count,
