@@ -279,12 +279,12 @@ fn the_page_that_publishes_says_why_it_cannot() -> Result<()> {
     relay.healthy()
 }
 
-/// An encoder of a rendition, of this width and rate. Sound stands in front.
+/// An encoder of a rendition, of this width and rate. Sound stands in front; browsers have it as Opus.
 fn rendition(paths: &Paths, width: u32, rate: &str) -> Result<Running> {
     let to = format!("-f rtsp -rtsp_transport tcp -pkt_size 1200 rtsp://{RELAY_IN}:{RTSP_PORT}/w{width}");
     let line = format!(
         "-re -f lavfi -i testsrc2=size=640x480:rate=25 -f lavfi -i sine=frequency=440:sample_rate=48000 \
-         -map 1:a -c:a libopus -b:a 64k -map 0:v -vf scale={width}:-2 -pix_fmt yuv420p -g 25 {H264} \
+         -map 1:a -c:a aac -b:a 64k -map 0:v -vf scale={width}:-2 -pix_fmt yuv420p -g 25 {H264} \
          -b:v {rate} -maxrate {rate} -bufsize {rate} {to}"
     );
     ffmpeg(&line).within(&paths.source).start()

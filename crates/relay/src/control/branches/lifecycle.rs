@@ -45,7 +45,7 @@ impl Distribution {
             return;
         }
         let is_of = |(_, sink): (usize, &Sink)| sink.branch == Some(index);
-        let derives = |(_, slot): (usize, &Slot)| slot.base() == Some(index);
+        let derives = |(_, slot): (usize, &Slot)| slot.needs(index);
         let wanted = self.sinks.iter().any(is_of) || self.branches.slots().any(derives);
         if let Some(slot) = self.branches.slot_mut(index)
             && !wanted
@@ -90,6 +90,9 @@ impl Distribution {
                 self.left_branch(now, base);
             }
             Made::Marked { base, .. } | Made::Level { base, .. } => self.left_branch(now, base),
+            Made::Joined { base, others } => {
+                [base, others].into_iter().for_each(|at| self.left_branch(now, at))
+            }
         }
     }
 

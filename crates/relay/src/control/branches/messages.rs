@@ -80,6 +80,13 @@ impl Distribution {
                     further.push((at, message));
                 }
                 Made::Level { base, .. } if *base == index => further.push((at, message)),
+                Made::Joined { base, .. } => {
+                    let from = match message {
+                        Message::Clock(clock) => slot.joins(clock.track),
+                        Message::Break => Some(*base),
+                    };
+                    further.extend((from == Some(index)).then_some((at, message)));
+                }
                 _ => {}
             }
         }
@@ -105,6 +112,7 @@ impl Distribution {
             Made::Derived { base, what: What::View(_) | What::Opus, .. }
             | Made::Marked { base, .. }
             | Made::Level { base, .. } => Some(base),
+            Made::Joined { .. } => slot.joins(track),
             Made::Derived { what: What::Ts | What::Tracks(_), .. } => None,
         };
         let sender = slot.senders.get(track);

@@ -31,7 +31,7 @@ impl State {
                 let tracks = tracks_of(&self.out, spec.branch)?;
                 chain(What::Tracks(tracks), &format).map(|(_, format)| Some(format))
             }
-            (Encapsulation::Tracks, Format::Rtp(_)) if is_made_opus(&self.out, &format) => {
+            (Encapsulation::Tracks, Format::Rtp(tracks)) if needs_opus(tracks) => {
                 // Where it cannot be made, all but the sound is there.
                 Ok(Some(chain(What::Opus, &format).map_or(format, |(_, format)| format)))
             }
@@ -265,8 +265,8 @@ pub(in crate::control) fn whole_for(out: &mut Distribution, now: Time, spec: &Si
             let tracks = tracks_in(out.branches.get(base)?.ring()).ok()?;
             out.derived(now, base, What::Tracks(tracks))
         }
-        (Encapsulation::Tracks, format @ Format::Rtp(_)) if is_made_opus(out, format) => {
-            out.derived(now, base, What::Opus).or(Some(base))
+        (Encapsulation::Tracks, Format::Rtp(tracks)) if needs_opus(tracks) => {
+            with_opus(out, now, base).or(Some(base))
         }
         // Levels of renditions are none of their layers.
         (Encapsulation::Rtp, Format::Rtp(_)) if spec.marks && out.renditions.is_none() => {
@@ -276,10 +276,39 @@ pub(in crate::control) fn whole_for(out: &mut Distribution, now: Time, spec: &Si
     }
 }
 
-/// Whether sound of a branch that carries this is coded again for those that have Opus alone. Renditions have one sound in
-/// common, which would be coded once for each.
-fn is_made_opus(out: &Distribution, format: &Format) -> bool {
-    matches!(format, Format::Rtp(tracks) if out.renditions.is_none() && needs_opus(tracks))
+/// The slot of another one's packets with sound as Opus. Renditions have one sound in common: it is coded once, beside the
+/// pictures of the first.
+fn with_opus(out: &mut Distribution, now: Time, base: usize) -> Option<usize> {
+    let is_other = matches!(out.branches.slot(base)?.made, Made::Rendition);
+    if !is_other {
+        return out.derived(now, base, What::Opus);
+    }
+    let is_it = |slot: &Slot| matches!(slot.made, Made::Joined { base: of, .. } if of == base);
+    if let Some(known) = out.branches.find(is_it) {
+        return Some(known);
+    }
+    let (_, format) = chain(What::Opus, out.branch_format(base)?).ok()?;
+    let others = out.derived(now, ORIGINAL, What::Opus)?;
+    out.branches.slot_mut(others)?.idle_since = None;
+    out.serve(now);
+    let sound = out.branches.get(others).map(Branch::ring).map(|ring| held(ring, ring.first()))?;
+    let all = joined(out.held(base), sound, format.main_track());
+    let (ring, made) = (out.ring(format.main_track()), Made::Joined { base, others });
+    let index = out.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));
+    out.clocks_of(index).into_iter().for_each(|clock| out.tell_branch(now, index, clock));
+    all.into_iter().for_each(|parsed| out.push_to(now, index, parsed));
+    out.levels_at(index).begin_with_held(out, index);
+    Some(index)
+}
+
+/// The main track of what one branch holds, and all else of another one from the same time on, as they came.
+fn joined(base: Vec<Parsed>, others: Vec<Parsed>, main: u8) -> Vec<Parsed> {
+    let Some(begins) = base.first().map(|first| first.packet.arrived) else { return Vec::new() };
+    let is_main = |parsed: &Parsed| parsed.packet.tag.track == main;
+    let beside = others.into_iter().filter(|parsed| !is_main(parsed) && parsed.packet.arrived >= begins);
+    let mut all: Vec<_> = base.into_iter().filter(is_main).chain(beside).collect();
+    all.sort_by_key(|parsed| parsed.packet.arrived);
+    all
 }
 
 /// The slot of another one's packets that say what they are; it begins with what the ring of that holds.
@@ -360,7 +389,9 @@ fn insert_derived(
 /// The tracks that have a place in what a branch is made of, and none in it.
 fn left_out<'a>(slot: &'a Slot, services: &'a Services) -> &'a [String] {
     match &slot.made {
-        Made::Original | Made::Rendition | Made::Marked { .. } | Made::Level { .. } => &[],
+        Made::Original | Made::Rendition | Made::Marked { .. } | Made::Joined { .. } | Made::Level { .. } => {
+            &[]
+        }
         Made::Derived { chain, .. } => chain.exit_left_out(0),
         Made::Declared(id) => services.left_out(*id),
     }

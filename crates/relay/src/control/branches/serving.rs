@@ -96,7 +96,13 @@ impl Distribution {
                 _ => {}
             }
         }
+        let joined = match self.renditions {
+            Some(_) => self.branches.joined_of(index, parsed.packet.tag.track),
+            None => Vec::new(),
+        };
+        let copies: Vec<_> = joined.into_iter().map(|at| (at, parsed.clone())).collect();
         into_branch(self, now, index, parsed, true);
+        copies.into_iter().for_each(|(at, parsed)| self.push_to(now, at, parsed));
         if let Some(at) = changed {
             self.end_branch(now, at, SinkEnd::FormatChanged);
         }

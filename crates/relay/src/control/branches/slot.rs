@@ -40,6 +40,9 @@ pub(in crate::control) enum Made {
     Derived { base: usize, what: What, chain: Box<Graph> },
     /// The packets of another branch, which say what they are.
     Marked { base: usize, marks: Marks },
+    /// The main track of a branch, and all others of another one, which makes something else of them: they are the same in
+    /// all renditions, so that is done once.
+    Joined { base: usize, others: usize },
     /// The filter, from the packets of another branch that is a transport stream.
     Level { base: usize, level: Box<TsLevelBranch> },
 }
@@ -98,15 +101,31 @@ impl Slot {
             | Made::Rendition
             | Made::Declared(_)
             | Made::Marked { .. }
+            | Made::Joined { .. }
             | Made::Level { .. } => None,
         }
     }
 
+    /// The branch that most of it is made of.
     pub(super) fn base(&self) -> Option<usize> {
         match self.made {
-            Made::Derived { base, .. } | Made::Marked { base, .. } | Made::Level { base, .. } => Some(base),
+            Made::Derived { base, .. }
+            | Made::Marked { base, .. }
+            | Made::Joined { base, .. }
+            | Made::Level { base, .. } => Some(base),
             Made::Original | Made::Rendition | Made::Declared(_) => None,
         }
+    }
+
+    /// Whether anything of it is made of this branch.
+    pub(super) fn needs(&self, index: usize) -> bool {
+        self.base() == Some(index) || matches!(self.made, Made::Joined { others, .. } if others == index)
+    }
+
+    /// The branch from which a track comes as it is, if it is joined of two.
+    pub(super) fn joins(&self, track: u8) -> Option<usize> {
+        let Made::Joined { base, others } = self.made else { return None };
+        Some(if track == self.branch.ring().main_track() { base } else { others })
     }
 
     pub(super) fn is_derived(&self, of: usize, wanted: What) -> bool {

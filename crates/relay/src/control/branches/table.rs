@@ -122,11 +122,18 @@ impl Branches {
         let mut of = vec![index];
         let mut next = 0;
         while let Some(&base) = of.get(next) {
-            let is_of = |at: &usize| self.slots[*at].as_ref().and_then(Slot::base) == Some(base);
-            of.extend((0..self.slots.len()).filter(is_of));
+            let is_of = |(at, slot): (usize, &Slot)| (slot.needs(base) && !of.contains(&at)).then_some(at);
+            let further: Vec<_> = self.slots().filter_map(is_of).collect();
+            of.extend(further);
             next += 1;
         }
         of.split_off(1)
+    }
+
+    /// The branches into which a track of one goes as it is.
+    pub(super) fn joined_of(&self, index: usize, track: u8) -> Vec<usize> {
+        let is_of = |(at, slot): (usize, &Slot)| (slot.joins(track) == Some(index)).then_some(at);
+        self.slots().filter_map(is_of).collect()
     }
 
     pub(in crate::control) fn find(&self, mut is: impl FnMut(&Slot) -> bool) -> Option<usize> {

@@ -105,6 +105,10 @@ impl Levels for Kind {
         each!(self, levels => levels.begin(out));
     }
 
+    fn begin_with_held(self, out: &mut Distribution, index: usize) {
+        each!(self, levels => levels.begin_with_held(out, index));
+    }
+
     fn forget(self, out: &mut Distribution, index: usize) {
         each!(self, levels => levels.forget(out, index));
     }

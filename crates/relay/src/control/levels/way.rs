@@ -62,6 +62,9 @@ pub(in crate::control) trait Levels: Copy {
     /// All branches are made again.
     fn begin(self, _: &mut Distribution) {}
 
+    /// A branch is new, and what it holds was there before: sinks of others come with what comes from now on.
+    fn begin_with_held(self, _: &mut Distribution, _: usize) {}
+
     /// A branch is gone; its index may be another one's.
     fn forget(self, _: &mut Distribution, _: usize) {}
 

@@ -21,6 +21,15 @@ use crate::control::distribution::Distribution;
 use crate::schedule::{Encapsulation, Entered, Place, SinkKey, Splice, Stop};
 use outflow_ring::Seq;
 
+/// What is made of renditions: receivers change among those of the same form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Rtp,
+    Ts,
+    /// RTP with sound as Opus.
+    Opus,
+}
+
 impl Simulcast {
     /// A sink may want another rendition than it takes.
     pub(super) fn wants_other(self, out: &mut Distribution, key: SinkKey) {
@@ -33,6 +42,13 @@ impl Simulcast {
     pub(super) fn forget_branch(self, out: &mut Distribution, index: usize) {
         if let Some(renditions) = &mut out.renditions {
             renditions.switch_mut().forget_branch(index);
+        }
+    }
+
+    /// Receivers of other branches come to this one with what comes from now on.
+    pub(super) fn comes_behind_held(self, out: &mut Distribution, index: usize) {
+        if let Some(renditions) = &mut out.renditions {
+            renditions.switch_mut().forget_entrances(index);
         }
     }
 
@@ -50,14 +66,16 @@ impl Simulcast {
         }
     }
 
-    /// The rendition that a branch carries, if it does so as a whole, and whether as a transport stream.
-    pub(super) fn carries(self, out: &Distribution, index: usize) -> Option<(usize, bool)> {
-        let is_ts = |index| out.branch_format(index) == Some(&Format::Ts);
+    /// The rendition that a branch carries, if it does so as a whole, and in which form.
+    pub(super) fn carries(self, out: &Distribution, index: usize) -> Option<(usize, Form)> {
         match &out.branches.slot(index)?.made {
-            Made::Original | Made::Rendition => Some((index, is_ts(index))),
-            Made::Derived { base, what: What::Ts, .. } => {
-                let (rendition, _) = self.carries(out, *base)?;
-                Some((rendition, true))
+            Made::Original | Made::Rendition if out.branch_format(index) == Some(&Format::Ts) => {
+                Some((index, Form::Ts))
+            }
+            Made::Original | Made::Rendition => Some((index, Form::Rtp)),
+            Made::Derived { base, what: What::Ts, .. } => Some((self.carries(out, *base)?.0, Form::Ts)),
+            Made::Derived { base, what: What::Opus, .. } | Made::Joined { base, .. } => {
+                Some((self.carries(out, *base)?.0, Form::Opus))
             }
             _ => None,
         }
@@ -65,9 +83,9 @@ impl Simulcast {
 
     /// The other branches among which receivers change that have this one.
     fn beside(self, out: &Distribution, index: usize) -> Vec<usize> {
-        let Some((rendition, is_ts)) = self.carries(out, index) else { return Vec::new() };
+        let Some((rendition, form)) = self.carries(out, index) else { return Vec::new() };
         let is_beside =
-            |other: &usize| self.carries(out, *other).is_some_and(|(of, ts)| of != rendition && ts == is_ts);
+            |other: &usize| self.carries(out, *other).is_some_and(|(of, its)| of != rendition && its == form);
         (0..out.branches.end()).filter(is_beside).collect()
     }
 
@@ -78,7 +96,8 @@ impl Simulcast {
 
     /// A packet has come into a branch.
     pub(super) fn look_for_entrances(self, out: &mut Distribution, index: usize, pushed: Pushed) {
-        let Some((_, is_ts)) = self.carries(out, index) else { return };
+        let Some((_, form)) = self.carries(out, index) else { return };
+        let is_ts = form == Form::Ts;
         let newest = self.newest_start(out, index);
         let main = out.branches.get(index).map(|branch| branch.ring().main_track());
         let Some(renditions) = &mut out.renditions else { return };
@@ -135,7 +154,8 @@ impl Simulcast {
         }
         let Some(entry) = ring.get(key) else { return };
         let (is_closed, (_, timestamp)) = (entry.opens_all, numbers(&entry.rtp_header));
-        let Some((rendition, is_ts)) = self.carries(out, index) else { return };
+        let Some((rendition, form)) = self.carries(out, index) else { return };
+        let is_ts = form == Form::Ts;
         let came = KeyFrame { branch: index, rendition, at: key, head, timestamp, is_closed, is_ts };
         let beside = self.beside(out, index);
         let Distribution { renditions: Some(renditions), branches, .. } = out else { return };
@@ -267,7 +287,7 @@ impl Simulcast {
         (from, leaves): (usize, Leaves),
         (to, at): (usize, Seq),
     ) -> Vec<Bytes> {
-        let is_ts = self.carries(out, to).is_some_and(|(_, is_ts)| is_ts);
+        let is_ts = self.carries(out, to).is_some_and(|(_, form)| form == Form::Ts);
         let slot = out.branches.slot(to).filter(|_| is_ts);
         let Some(entry) = slot.and_then(|slot: &Slot| slot.branch.ring().get(at)) else { return Vec::new() };
         let before = out.branches.get(from).and_then(|branch| branch.ring().get(leaves.at));

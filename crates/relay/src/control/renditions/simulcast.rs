@@ -87,6 +87,10 @@ impl Levels for Simulcast {
         self.forget_entrances(out);
     }
 
+    fn begin_with_held(self, out: &mut Distribution, index: usize) {
+        self.comes_behind_held(out, index);
+    }
+
     fn forget(self, out: &mut Distribution, index: usize) {
         self.forget_branch(out, index);
     }

@@ -177,9 +177,14 @@ impl Switch {
         self.awaited.iter().copied()
     }
 
+    /// What has come into a branch so far is for those that join: others have had it where they are.
+    pub(super) fn forget_entrances(&mut self, index: usize) {
+        self.entrances.retain(|entrance| entrance.to != index);
+    }
+
     /// A branch is gone; its index may be another one's.
     pub(super) fn forget_branch(&mut self, index: usize) {
-        self.entrances.retain(|entrance| entrance.to != index);
+        self.forget_entrances(index);
         self.entrances.iter_mut().for_each(|entrance| entrance.exits.retain(|exit| exit.from != index));
         *self.progress(index) = Progress::default();
     }

@@ -7,13 +7,14 @@ use core::time::Duration;
 use bytes::{Bytes, BytesMut};
 use outflow_media::{Codec, Format, Time, Track};
 use outflow_packet::Level;
-use outflow_rtp::PlainHeader;
+use outflow_rtp::{HEADER, PlainHeader};
 use proptest::prelude::*;
 
 use receiver::{Got, Receiver};
 
 use crate::control::{Output, Stream, StreamOptions};
 use crate::feedback::Feedback;
+use crate::limits::BRANCH_LINGER;
 use crate::schedule::{Encapsulation, SinkKey, SinkSpec, Transport};
 use crate::send::Report;
 
@@ -21,6 +22,8 @@ use crate::send::Report;
 const PAYLOAD_TYPES: [u8; 3] = [96, 97, 98];
 const SOUND: u8 = 10;
 const FRAME_TICKS: u32 = 3_600;
+/// A frame of AAC in which nothing is heard, behind its length (RFC 3640, section 3.3.6).
+const SILENCE: [u8; 10] = [0, 16, 0, 6 << 3, 0x21, 0x10, 0x04, 0x60, 0x8c, 0x1c];
 
 /// What happens.
 #[derive(Debug, Clone)]
@@ -42,6 +45,8 @@ struct Shape {
     /// By rendition: packets of a frame, frames of a group, and how much later it is, in ms.
     each: [(u8, u32, u64); 3],
     has_sound: bool,
+    /// It is AAC, and receivers have Opus alone.
+    is_coded: bool,
     has_sets: bool,
     /// Frames begin with a packet that does not show what they are.
     has_delimiters: bool,
@@ -77,7 +82,10 @@ fn format(rendition: usize, shape: &Shape) -> Format {
         encoding: "H264".to_owned(),
         ..Track::mp2t()
     };
-    let sound = Track { codec: Codec::Opus, payload_type: SOUND, clock_rate: 48_000, ..Track::mp2t() };
+    let config = Bytes::from_static(&[0x11, 0x90]);
+    let aac = Codec::Aac { config, size_length: 13, index_length: 3, index_delta_length: 3 };
+    let codec = if shape.is_coded { aac } else { Codec::Opus };
+    let sound = Track { codec, payload_type: SOUND, clock_rate: 48_000, channels: 2, ..Track::mp2t() };
     // Sound may stand first, or there may be none.
     let mut tracks = if shape.has_sound { vec![sound] } else { Vec::new() };
     tracks.insert(rendition % 2 * tracks.len(), video);
@@ -113,9 +121,10 @@ impl Bench {
         match *step {
             Step::Join(level) => {
                 let level = Level::new(level).expect("a level");
-                let spec = SinkSpec { level, ..SinkSpec::new(Encapsulation::Rtp, Transport::Stream) };
+                let as_ = if self.shape.is_coded { Encapsulation::Tracks } else { Encapsulation::Rtp };
+                let spec = SinkSpec { level, ..SinkSpec::new(as_, Transport::Stream) };
                 let key = self.stream.handle_join(self.now, 1, spec);
-                self.receivers.push(Receiver::new(key, self.shape.has_sound));
+                self.receivers.push(Receiver::new(key, &self.shape));
             }
             Step::Request(number, level) => {
                 if let Some(at) = self.receiver(number) {
@@ -211,12 +220,19 @@ impl Bench {
         let number = if index.is_some() { &mut source.sequence } else { &mut source.sound };
         let sequence = *number;
         *number = number.wrapping_add(1);
+        let frame_ticks =
+            (self.times * FRAME_TICKS).wrapping_add(if rendition == 2 { 0xfff0_0000 } else { 0 });
+        let timestamp = match self.shape.is_coded && index.is_none() {
+            // Two frames of sound while one of pictures comes.
+            true => self.times * 2048 + u32::from(sequence % 2) * 1024,
+            // Their clocks are those of one encoder, but for the last one's.
+            false => frame_ticks,
+        };
         let header = PlainHeader {
             marker: index.is_none_or(|index| index + 1 == count),
             payload_type: if index.is_some() { PAYLOAD_TYPES[rendition] } else { SOUND },
             sequence,
-            // Their clocks are those of one encoder, but for the last one's.
-            timestamp: self.times * FRAME_TICKS + if rendition == 2 { 0xfff0_0000 } else { 0 },
+            timestamp,
             ssrc: 7 + rendition as u32 * 2 + u32::from(index.is_some()),
         };
         let mut packet = BytesMut::from(&header.emit()[..]);
@@ -232,6 +248,10 @@ impl Bench {
         }
         packet.extend_from_slice(&source.frame.to_be_bytes());
         packet.extend_from_slice(&[index.unwrap_or(0), count]);
+        if index.is_none() && self.shape.is_coded {
+            packet.truncate(HEADER);
+            packet.extend_from_slice(&SILENCE);
+        }
         let main = source.owner.main_track(0).unwrap_or(0);
         let track = if index.is_some() { main } else { 1 - main };
         assert!(source.owner.handle_media(self.now, track, packet.into()));
@@ -272,7 +292,8 @@ impl Bench {
                 None => {}
             }
             let is_main = main == Some(entry.packet.tag.track);
-            receiver.take(is_main, entry.rtp_header, sequence_offset, &entry.packet.bytes);
+            let header = entry.packet.rtp_header(&entry.rtp_header).expect("RTP");
+            receiver.take(is_main, *header, sequence_offset, &entry.packet.bytes);
             receiver.note_left(order.leaves);
         }
         if let Some(next) = blocked {
@@ -283,9 +304,12 @@ impl Bench {
 
 fn shape() -> impl Strategy<Value = Shape> {
     let one = || (1..6_u8, 1..12_u32, prop_oneof![Just(0_u64), 1..60_u64]);
-    ([one(), one(), one()], any::<[bool; 3]>()).prop_map(|(each, [has_sound, has_sets, has_delimiters])| {
-        Shape { each, has_sound, has_sets, has_delimiters }
-    })
+    ([one(), one(), one()], any::<[bool; 4]>()).prop_map(
+        |(each, [has_sound, is_coded, has_sets, has_delimiters])| {
+            let is_coded = has_sound && is_coded;
+            Shape { each, has_sound, is_coded, has_sets, has_delimiters }
+        },
+    )
 }
 
 fn steps(turns: bool) -> impl Strategy<Value = Vec<Step>> {
@@ -340,6 +364,7 @@ proptest! {
 const PLAIN: Shape = Shape {
     each: [(4, 10, 0), (2, 10, 3), (1, 10, 9)],
     has_sound: true,
+    is_coded: false,
     has_sets: true,
     has_delimiters: false,
 };
@@ -367,6 +392,39 @@ fn a_change_comes_with_the_next_key_frame() {
     let rates = bench.stream.rate_table(bench.now);
     assert!(rates.len() == 3 && rates[0] > rates[1] && rates[1] > rates[2], "{rates:?}");
     assert_eq!(bench.stream.describe(), "3 of 3 renditions");
+}
+
+#[test]
+fn sound_is_coded_once_and_goes_on_where_a_receiver_changes() {
+    let mut bench = Bench::new(&Shape { is_coded: true, ..PLAIN });
+    let joins = [Step::Frames(12), Step::Join(3), Step::Frames(3), Step::Join(1), Step::Join(2)];
+    joins.iter().for_each(|step| bench.step(step));
+    bench.step(&Step::Frames(20));
+    (0..3).for_each(|number| bench.step(&Step::Request(number, 2)));
+    bench.step(&Step::Frames(20));
+    let (mut counts, mut heard) = (Vec::new(), Vec::new());
+    for (receiver, expected) in bench.receivers.iter().zip([&[2_u8, 1][..], &[0, 1], &[1]]) {
+        let got = receiver.check();
+        assert_eq!(renditions(&got), expected);
+        let sound: Vec<_> = got.iter().filter(|got| got.is_sound).copied().collect();
+        counts.push(sound.len());
+        heard.push(sound.last().copied());
+    }
+    // Of 45 frames, from the kept key frame on, 2,048 samples come a frame's time, in packets of 960.
+    assert!(counts.iter().all(|count| (94..=96).contains(count)), "{counts:?}");
+    assert!(
+        heard[0].is_some() && heard.windows(2).all(|pair| pair[0] == pair[1]),
+        "it is the same: {heard:?}"
+    );
+    // Those that wanted others have not gone long enough for those to go; that which codes stays as long as any does.
+    let made = |bench: &Bench| (3..9).filter(|at| bench.stream.branch_format(*at).is_some()).count();
+    assert_eq!(made(&bench), 3);
+    let linger = BRANCH_LINGER.as_millis() as u32 / 40 + 2;
+    bench.step(&Step::Frames(linger));
+    assert_eq!(made(&bench), 2, "one joined, and what codes for it");
+    (0..3).for_each(|_| bench.step(&Step::Leave(0)));
+    bench.step(&Step::Frames(2 * linger));
+    assert_eq!(made(&bench), 0);
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use outflow_rtp::HEADER;
 
-use super::{FRAME_TICKS, SOUND};
+use super::{FRAME_TICKS, SOUND, Shape};
 use crate::schedule::SinkKey;
 
 pub(super) struct Receiver {
     pub(super) key: SinkKey,
     has_sound: bool,
+    is_coded: bool,
     pub(super) is_there: bool,
     /// This many packets are taken, and then none for this many frame times.
     pub(super) block: Option<(u64, u32)>,
@@ -31,8 +32,9 @@ pub(super) struct Got {
 }
 
 impl Receiver {
-    pub(super) fn new(key: SinkKey, has_sound: bool) -> Self {
-        Receiver { key, has_sound, is_there: true, block: None, got: Vec::new() }
+    pub(super) fn new(key: SinkKey, shape: &Shape) -> Self {
+        let Shape { has_sound, is_coded, .. } = *shape;
+        Receiver { key, has_sound, is_coded, is_there: true, block: None, got: Vec::new() }
     }
 
     pub(super) fn take(&mut self, is_main: bool, header: [u8; HEADER], sequence_offset: u16, bytes: &[u8]) {
@@ -44,6 +46,7 @@ impl Receiver {
         let sequence = u16::from_be_bytes([s0, s1]).wrapping_sub(sequence_offset);
         let timestamp = u32::from_be_bytes([t0, t1, t2, t3]);
         let got = match *bytes {
+            _ if self.is_coded && !is_main => Got { is_sound: true, ..Got::of(&[0; 6]) },
             [0x78, 0, 2, 0x67, rendition, 0, 2, 0x68, _] => {
                 Got { rendition, is_sets: true, ..Got::of(&[0; 6]) }
             }
