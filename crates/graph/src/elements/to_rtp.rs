@@ -87,6 +87,25 @@ impl Tracks {
         Ok(tracks)
     }
 
+    /// What of the streams that these tables say is in none of the tracks, by their names.
+    pub fn left_out(self, preamble: &[u8]) -> Vec<String> {
+        let mut taken: Vec<Coding> = self.codings().collect();
+        let streams = programme_in(preamble).into_iter().flat_map(|programme| programme.streams);
+        let others =
+            streams.filter(|stream| match taken.iter().position(|coding| *coding == stream.coding) {
+                Some(at) => {
+                    taken.swap_remove(at);
+                    false
+                }
+                None => true,
+            });
+        let named = others.map(|stream| match stream.coding.is_video() {
+            true => format!("video {}", stream.coding.name()),
+            false => stream.coding.name().to_owned(),
+        });
+        named.collect()
+    }
+
     fn of_settings(settings: &Settings) -> Self {
         let of = |option| {
             let word = settings.text(option)?;

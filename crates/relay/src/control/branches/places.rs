@@ -10,7 +10,7 @@ use outflow_packet::gmc::Marks;
 
 use super::services::Services;
 use super::slot::{Made, Slot, What};
-use super::table::{ORIGINAL, held};
+use super::table::{Branches, ORIGINAL, held};
 use crate::control::distribution::Distribution;
 use crate::control::levels::{Levels, bound_by_order};
 use crate::control::{State, Stream, StreamOptions};
@@ -86,7 +86,7 @@ impl State {
         match (branch, spec, self.format()) {
             (Some(branch), ..) => {
                 let way = branches.way(*branch);
-                way.flat_map(|slot| left_out(slot, services)).cloned().collect()
+                way.flat_map(|slot| left_out(slot, branches, services)).collect()
             }
             // It waits, as no transport stream can be made of any of them.
             (
@@ -387,13 +387,16 @@ fn insert_derived(
 }
 
 /// The tracks that have a place in what a branch is made of, and none in it.
-fn left_out<'a>(slot: &'a Slot, services: &'a Services) -> &'a [String] {
+fn left_out(slot: &Slot, branches: &Branches, services: &Services) -> Vec<String> {
     match &slot.made {
         Made::Original | Made::Rendition | Made::Marked { .. } | Made::Joined { .. } | Made::Level { .. } => {
-            &[]
+            Vec::new()
         }
-        Made::Derived { chain, .. } => chain.exit_left_out(0),
-        Made::Declared(id) => services.left_out(*id),
+        Made::Derived { base, what: What::Tracks(tracks), .. } => {
+            branches.get(*base).map_or_else(Vec::new, |base| tracks.left_out(tables(base.ring())))
+        }
+        Made::Derived { chain, .. } => chain.exit_left_out(0).to_vec(),
+        Made::Declared(id) => services.left_out(*id).to_vec(),
     }
 }
 
@@ -411,9 +414,14 @@ fn tracks_of(out: &Distribution, branch: Option<BranchId>) -> Result<Tracks, Unf
 
 /// Which streams of a transport stream go as tracks, by the tables of the newest key frame that the ring has.
 fn tracks_in(ring: &Ring) -> Result<Tracks, Unfit> {
+    Tracks::said_by(tables(ring))
+}
+
+/// The tables of the newest key frame that a ring of a transport stream has.
+fn tables(ring: &Ring) -> &[u8] {
     let from = ring.join_point().unwrap_or_else(|| ring.first());
     let preamble = ring.range(from, ring.head()).find_map(|(_, entry)| entry.preamble.as_deref());
-    Tracks::said_by(preamble.unwrap_or_default())
+    preamble.unwrap_or_default()
 }
 
 /// The chain that makes something else of a branch, and what comes out of it.

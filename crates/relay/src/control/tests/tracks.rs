@@ -141,6 +141,26 @@ fn a_receiver_begins_with_a_key_frame_and_gets_packets_that_run_on() {
 }
 
 #[test]
+fn what_has_no_track_is_told() {
+    let mut scene = Scene::new();
+    scene.stream.handle_source(scene.now, Format::Ts);
+    let opus = Track { codec: Codec::Opus, channels: 2, ..Track::mp2t() };
+    let h265 = Track { codec: Codec::H265 { vps: None, sps: None, pps: None }, ..Track::h264() };
+    let tracks = [Track::h264(), opus.clone(), opus, h265];
+    let (mut mux, mut out) = (TsMux::new(&tracks).expect("they are carried"), TsOut::default());
+    let head = [0, 0, 1, 0x67, 66, 0, 30, 0, 0, 1, 0x68, 1, 0, 0, 1, 0x65, 0x88];
+    for number in 0..20 {
+        let (pts, data) = (90_000 + 3_600 * number, [&head[..], &[7; 3_000]].concat().into());
+        mux.push(&AccessUnit { track: 0, pts, dts: pts, key: true, data }, &mut out).expect("it fits");
+    }
+    while let Some(datagram) = out.next_datagram() {
+        scene.sends(&datagram);
+    }
+    let key = scene.join();
+    assert_eq!(scene.stream.left_out(key), ["Opus", "video H.265"], "of each kind the first goes");
+}
+
+#[test]
 fn one_that_joins_before_the_source_is_served_once_it_says_what_it_carries() {
     let mut scene = Scene::new();
     scene.join();
