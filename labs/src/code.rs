@@ -4,6 +4,9 @@
 //! The cells are 16 bits of the number and 8 bits of a check, the highest first. A picture of one colour, or one whose
 //! cells are of two pictures, has none.
 
+use anyhow::{Result, ensure};
+use serde_json::Value;
+
 /// Cells of a row.
 const COLUMNS: usize = 12;
 /// Rows of cells.
@@ -48,6 +51,49 @@ pub const READS: &str = "(() => {
         return (high ^ turned ^ 0x5a) === check ? bits >> 8 : null;
     };
 })()";
+
+/// JavaScript that puts down what the page's video shows in `shown`: when, in milliseconds since 1970, the number in the
+/// picture, its width, and how many were shown so far.
+pub fn watches() -> String {
+    format!(
+        "(() => {{
+    const [read, video] = [{READS}, document.querySelector('video')];
+    window.shown = [];
+    const note = (_, about) => {{
+        video.requestVideoFrameCallback(note);
+        const at = performance.timeOrigin + about.presentationTime;
+        shown.push([at, read(video, about.width, about.height), about.width, about.presentedFrames]);
+    }};
+    video.requestVideoFrameCallback(note);
+    return true;
+}})()"
+    )
+}
+
+/// The numbers of what was shown, of a page that puts it down.
+pub const NUMBERS: &str = "shown.map(([, number]) => number)";
+
+/// Pictures of a loop of so many are shown in their order, and none is broken: nearly all numbers can be read, and they
+/// rise by little.
+///
+/// # Errors
+/// They are not, and why.
+pub fn check_order(numbers: &Value, count: u16) -> Result<()> {
+    let all: Vec<Option<u64>> = numbers.as_array().into_iter().flatten().map(Value::as_u64).collect();
+    let read: Vec<u64> = all.iter().flatten().copied().collect();
+    ensure!(
+        read.len() >= 20 && read.len() * 10 >= all.len() * 9,
+        "{} of {} can be read",
+        read.len(),
+        all.len()
+    );
+    let count = u64::from(count);
+    for pair in read.windows(2) {
+        let step = (pair[1] + count - pair[0]) % count;
+        ensure!((1..=count / 5).contains(&step), "{} and then {}", pair[0], pair[1]);
+    }
+    Ok(())
+}
 
 fn with_check(number: u16) -> u32 {
     let [high, low] = number.to_be_bytes();
@@ -103,6 +149,8 @@ pub fn read(luma: &[u8], size: (usize, usize)) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const SIZE: (usize, usize) = (960, 544);
@@ -127,6 +175,19 @@ mod tests {
                 luma[SIZE.0 * (SIZE.1 / 6 + 1)..].iter().all(|pixel| *pixel == 77),
                 "what is below stays"
             );
+        }
+    }
+
+    #[test]
+    fn pictures_are_in_order_where_their_numbers_rise_by_little() {
+        let numbers = |from: u64, steps: u64| (0..30).map(move |at| json!((from + at * steps) % 250));
+        let check = |all: Vec<Value>| check_order(&Value::Array(all), 250).is_ok();
+        assert!(check(numbers(240, 1).collect()) && check(numbers(3, 40).collect()));
+        assert!(check(numbers(0, 1).chain([Value::Null]).collect()));
+        assert!(!check(numbers(0, 1).chain(vec![Value::Null; 9]).collect()), "broken");
+        assert!(!check(numbers(0, 1).take(9).collect()), "too few");
+        for other in [29, 28, 200] {
+            assert!(!check(numbers(0, 1).chain([json!(other)]).collect()), "29 and then {other}");
         }
     }
 

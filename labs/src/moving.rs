@@ -68,6 +68,33 @@ impl Moving {
     }
 }
 
+/// A number of pictures in a file, over and over.
+#[derive(Debug)]
+pub struct Looped {
+    size: (usize, usize),
+    /// How many there are.
+    pub count: u16,
+    file: tempfile::NamedTempFile,
+}
+
+impl Looped {
+    /// So many pictures of this width and height.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn new(size: (usize, usize), count: u16) -> Result<Self> {
+        let file = tempfile::NamedTempFile::new()?;
+        Moving::new(size).write(count, file.path())?;
+        Ok(Looped { size, count, file })
+    }
+
+    /// As an input of ffmpeg, so many pictures a second.
+    pub fn input(&self, rate: u32) -> String {
+        let ((width, height), file) = (self.size, self.file.path().display());
+        format!("-stream_loop -1 -f rawvideo -pix_fmt yuv420p -s {width}x{height} -r {rate} -i {file}")
+    }
+}
+
 fn add_noise(number: u16, luma: &mut [u8]) {
     let mut random = fastrand::Rng::with_seed(number.into());
     for pixels in luma.chunks_mut(8) {

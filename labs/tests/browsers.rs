@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use outflow_labs::browser::{Browser, CHROMIUM};
+use outflow_labs::code::{NUMBERS, check_order, watches};
+use outflow_labs::moving::Looped;
 use outflow_labs::net::{Paths, RELAY_IN, RELAY_OUT};
 use outflow_labs::process::{Program, Running};
 use outflow_labs::programs::ffmpeg;
@@ -21,14 +23,15 @@ fn configuration() -> String {
     format!("{}webrtc = \"0.0.0.0:{WEBRTC_PORT}\"\n{LIVE}", listen())
 }
 
-/// A test picture with a key frame a second and no B pictures, and a tone, by RTSP or as a transport stream.
-fn publishes(paths: &Paths, coding: &str, sound: &str, by: By) -> Result<Running> {
+/// Pictures of this input of ffmpeg with a key frame a second and no B pictures, and a tone, by RTSP or as a transport
+/// stream.
+fn publishes(paths: &Paths, pictures: &str, (coding, sound): (&str, &str), by: By) -> Result<Running> {
     let to = match by {
         By::Rtsp => format!("-f rtsp -rtsp_transport tcp -pkt_size 1200 rtsp://{RELAY_IN}:{RTSP_PORT}/live"),
         By::Ts => format!("-f mpegts -method PUT http://{RELAY_IN}:{HTTP_PORT}/live.ts"),
     };
     let line = format!(
-        "-re -f lavfi -i testsrc2=size=320x240:rate=25 -f lavfi -i sine=frequency=440:sample_rate=48000 \
+        "-re {pictures} -f lavfi -i sine=frequency=440:sample_rate=48000 \
          -pix_fmt yuv420p -g 25 {coding} -c:a {sound} -ac 2 -b:a 64k {to}"
     );
     ffmpeg(&line).within(&paths.source).start()
@@ -42,6 +45,8 @@ enum By {
 
 const H264: &str = "-c:v libx264 -preset ultrafast -tune zerolatency -profile:v baseline";
 const OPUS: &str = "libopus";
+/// A test picture.
+const TEST: &str = "-f lavfi -i testsrc2=size=320x240:rate=25";
 
 fn origin() -> String {
     format!("http://{RELAY_OUT}:{HTTP_PORT}")
@@ -77,6 +82,7 @@ fn a_browser_plays_a_stream_by_the_page() -> Result<()> {
     let Some(paths) = scene("browser", &["ffmpeg", CHROMIUM])? else { return Ok(()) };
     let mut relay = Relay::start(&paths.relay, &configuration())?;
     let vp8 = "-c:v libvpx -deadline realtime -cpu-used 8 -b:v 500k";
+    let pictures = Looped::new((320, 240), 250)?;
     for (coding, sound, by) in [
         (H264, OPUS, By::Rtsp),
         (vp8, OPUS, By::Rtsp),
@@ -85,16 +91,20 @@ fn a_browser_plays_a_stream_by_the_page() -> Result<()> {
         (H264, "aac", By::Ts),
         (H264, "mp2", By::Ts),
     ] {
-        let sender = publishes(&paths, coding, sound, by)?;
+        let sender = publishes(&paths, &pictures.input(25), (coding, sound), by)?;
         relay.wait_up("live")?;
         let mut browser = Browser::start(&paths.players)?;
         browser.open(&page())?;
+        browser.wait_for("the page's video", "!!document.querySelector('video')", |there| there == true)?;
+        browser.evaluate(&watches())?;
         let seen = browser.wait_for("pictures and sound", SEEN, |seen| plays(seen, 50))?;
         let bright = seen["bright"].as_f64().unwrap_or(0.0);
         ensure!(
             (40.0..220.0).contains(&bright) && seen["state"] == "playing",
             "{coding} {sound} {by:?}: {seen}"
         );
+        let shown = browser.evaluate(NUMBERS)?;
+        check_order(&shown, pictures.count).with_context(|| format!("{coding} {sound} {by:?}: {shown}"))?;
         let state = relay.wait_receivers("live", 1)?;
         ensure!(state["receivers"][0]["kind"] == "webrtc", "{state:#}");
         // It says that it leaves.
@@ -360,7 +370,7 @@ const USED: &str = "(async () => {
 fn a_browser_without_udp_plays_and_publishes_by_tcp() -> Result<()> {
     let Some(paths) = scene("browser without UDP", &["ffmpeg", CHROMIUM])? else { return Ok(()) };
     let mut relay = Relay::start(&paths.relay, &configuration())?;
-    let sender = publishes(&paths, H264, OPUS, By::Rtsp)?;
+    let sender = publishes(&paths, TEST, (H264, OPUS), By::Rtsp)?;
     relay.wait_up("live")?;
     let mut browser = Browser::start(&paths.players)?;
     for protocol in ["udp", "tcp"] {
@@ -387,7 +397,7 @@ fn a_browser_without_udp_plays_and_publishes_by_tcp() -> Result<()> {
 fn a_browser_by_tcp_plays_on_over_upgrades_and_the_process_that_it_came_to_lives_as_long() -> Result<()> {
     let Some(paths) = scene("browser by TCP, upgrade", &["ffmpeg", CHROMIUM])? else { return Ok(()) };
     let mut relay = Relay::start(&paths.relay, &configuration())?;
-    let _sender = publishes(&paths, H264, OPUS, By::Rtsp)?;
+    let _sender = publishes(&paths, TEST, (H264, OPUS), By::Rtsp)?;
     relay.wait_up("live")?;
     without_udp(&paths)?;
     let first = relay.processes()?;
@@ -426,7 +436,7 @@ fn a_browser_comes_back_when_the_stream_does() -> Result<()> {
     browser.open(&page())?;
     let state = "document.body?.dataset.state";
     browser.wait_for("it waits for a publisher", state, |state| state == "waiting")?;
-    let sender = publishes(&paths, H264, OPUS, By::Rtsp)?;
+    let sender = publishes(&paths, TEST, (H264, OPUS), By::Rtsp)?;
     browser.wait_for("it plays", SEEN, |seen| plays(seen, 25))?;
     let pictures =
         |browser: &mut Browser| Ok::<_, anyhow::Error>(browser.evaluate(SEEN)?["pictures"].as_u64());
@@ -434,7 +444,7 @@ fn a_browser_comes_back_when_the_stream_does() -> Result<()> {
     std::thread::sleep(Duration::from_secs(1));
     let before = pictures(&mut browser)?;
     // The publisher that follows is the same stream to its viewers.
-    let _sender = publishes(&paths, H264, OPUS, By::Rtsp)?;
+    let _sender = publishes(&paths, TEST, (H264, OPUS), By::Rtsp)?;
     browser
         .wait_for("it plays on", SEEN, |seen| seen["pictures"].as_u64() > before.map(|count| count + 25))?;
     relay.wait_receivers("live", 1)?;
@@ -443,7 +453,7 @@ fn a_browser_comes_back_when_the_stream_does() -> Result<()> {
     browser.wait_for("it has lost the relay", state, |state| state == "waiting")?;
     relay.restart()?;
     relay.wait_receivers("live", 0)?;
-    let _again = publishes(&paths, H264, OPUS, By::Rtsp)?;
+    let _again = publishes(&paths, TEST, (H264, OPUS), By::Rtsp)?;
     browser.wait_for("it plays again", state, |state| state == "playing")?;
     Ok(())
 }
@@ -460,7 +470,7 @@ fn a_browser_plays_on_over_an_upgrade_and_a_page_that_publishes_comes_back() -> 
     let Some(paths) = scene("browser and upgrade", &["ffmpeg", CHROMIUM])? else { return Ok(()) };
     let streams = "[streams.page]\nsource = \"push\"\n";
     let mut relay = Relay::start(&paths.relay, &format!("{}{streams}", configuration()))?;
-    let _sender = publishes(&paths, H264, OPUS, By::Rtsp)?;
+    let _sender = publishes(&paths, TEST, (H264, OPUS), By::Rtsp)?;
     relay.wait_up("live")?;
     let mut viewer = Browser::start(&paths.players)?;
     viewer.open(&page())?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use outflow_labs::bench::JANUS_PORT;
 use outflow_labs::browser::Browser;
-use outflow_labs::code::READS;
+use outflow_labs::code::watches;
 use outflow_labs::figures::progress;
 use outflow_labs::net::{Paths, RELAY_OUT};
 use outflow_labs::path::{Path, THERE};
@@ -120,24 +120,6 @@ const BY_JANUS: &str = "
     await pc.setLocalDescription();
     const { type, sdp } = pc.localDescription;
     await say(handle, { janus: 'message', body: { request: 'start' }, jsep: { type, sdp } });";
-
-/// Puts down what this page's video shows: when, in milliseconds since 1970, the number in the picture, its width, and
-/// how many were shown so far.
-fn watches() -> String {
-    format!(
-        "(() => {{
-    const [read, video] = [{READS}, document.querySelector('video')];
-    window.shown = [];
-    const note = (_, about) => {{
-        video.requestVideoFrameCallback(note);
-        const at = performance.timeOrigin + about.presentationTime;
-        shown.push([at, read(video, about.width, about.height), about.width, about.presentedFrames]);
-    }};
-    video.requestVideoFrameCallback(note);
-    return true;
-}})()"
-    )
-}
 
 /// How wide the picture is.
 const WIDTH: &str = "document.querySelector('video')?.videoWidth ?? 0";
