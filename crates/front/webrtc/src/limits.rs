@@ -154,6 +154,9 @@ pub(crate) const THIN_SPARE_AGE: Duration = Duration::from_millis(150);
 /// Bytes that go at once to a viewer whose way carries less than the stream has.
 pub(crate) const HELD_BURST: u64 = 5_000;
 
+/// Bytes of the lowest layer that such a viewer lacks go at once, as long as no more than this is owed by what is new.
+pub(crate) const HELD_REPAIRS: i64 = 8_000;
+
 /// A key frame for a viewer that pictures were left out for is asked for no more often: all others get it, too.
 pub(crate) const THIN_KEY_EVERY: Duration = Duration::from_secs(3);
 

@@ -14,6 +14,8 @@ pub(super) struct Kept {
     // bounded: by `KEPT_MAX`.
     places: Vec<Sent>,
     newest: u32,
+    /// There are packets of upper layers.
+    has_layers: bool,
     /// From which number on they are taken once, and since when.
     round: Option<(u32, Time)>,
     /// What was sent once more of late, the newest behind.
@@ -29,6 +31,8 @@ pub(super) struct Origin {
     pub(super) part: Part,
     /// It was the last of its picture for this viewer.
     pub(super) ends: bool,
+    /// It is of the lowest layer: all others need it.
+    pub(super) is_lowest: bool,
 }
 
 /// What of it.
@@ -50,12 +54,16 @@ struct Sent {
     number: u16,
     /// None of a place that is free.
     part: Option<Part>,
-    ends: bool,
+    about: u8,
 }
+
+/// Of [`Origin`]: it ends its picture, and it is of the lowest layer.
+const ENDS: u8 = 1;
+const LOWEST: u8 = 2;
 
 const _: () = assert!(size_of::<Sent>() == 8 && KEPT_AT_FIRST.is_power_of_two() && KEPT_MAX < 1 << 16);
 
-const FREE: Sent = Sent { packet: 0, number: 0, part: None, ends: false };
+const FREE: Sent = Sent { packet: 0, number: 0, part: None, about: 0 };
 
 impl Kept {
     /// A packet is sent by this number.
@@ -67,8 +75,10 @@ impl Kept {
         if number.checked_sub(first).is_some_and(|taken| taken as usize >= self.places.len()) {
             self.come_round(now, number);
         }
-        let (at, Origin { packet, part, ends }) = (self.place(number), origin);
-        self.places[at] = Sent { packet, number: number as u16, part: Some(part), ends };
+        let (at, Origin { packet, part, ends, is_lowest }) = (self.place(number), origin);
+        let about = if ends { ENDS } else { 0 } | if is_lowest { LOWEST } else { 0 };
+        self.places[at] = Sent { packet, number: number as u16, part: Some(part), about };
+        self.has_layers |= !is_lowest;
         self.newest = self.newest.max(number);
     }
 
@@ -104,10 +114,19 @@ impl Kept {
         numbers.filter_map(|number| Some((number, self.origin(number)?)))
     }
 
+    /// Whether all layers that the viewer is sent need the packet with this number.
+    pub(super) fn is_base(&self, sequence: u16) -> bool {
+        let number = self.number(sequence).filter(|_| self.has_layers);
+        number.and_then(|number| self.origin(number)).is_some_and(|origin| origin.is_lowest)
+    }
+
+    fn number(&self, sequence: u16) -> Option<u32> {
+        self.newest.checked_sub(u32::from((self.newest as u16).wrapping_sub(sequence)))
+    }
+
     /// The packet with this number, which is missed; none if it is not kept any more, or is on its way again.
     pub(super) fn missed(&self, now: Time, sequence: u16) -> Option<(u32, Origin)> {
-        let back = u32::from((self.newest as u16).wrapping_sub(sequence));
-        let number = self.newest.checked_sub(back)?;
+        let number = self.number(sequence)?;
         let origin = self.origin(number)?;
         let is_on_its_way =
             |(repeated, at): &(u32, Time)| *repeated == number && now.since(*at) < REPEAT_AFTER;
@@ -127,9 +146,9 @@ impl Kept {
 
     fn origin(&self, number: u32) -> Option<Origin> {
         let last = self.places.len().checked_sub(1)?;
-        let Sent { packet, number: kept, part, ends } = self.places[number as usize & last];
+        let Sent { packet, number: kept, part, about } = self.places[number as usize & last];
         let part = part.filter(|_| kept == number as u16)?;
-        Some(Origin { packet, part, ends })
+        Some(Origin { packet, part, ends: about & ENDS != 0, is_lowest: about & LOWEST != 0 })
     }
 }
 
@@ -140,7 +159,11 @@ mod tests {
     use super::*;
 
     fn add(kept: &mut Kept, now: Time, number: u32) {
-        kept.add(now, number, Origin { packet: number + 7, part: Part::Whole, ends: false });
+        kept.add(
+            now,
+            number,
+            Origin { packet: number + 7, part: Part::Whole, ends: false, is_lowest: number % 3 > 0 },
+        );
     }
 
     /// By which number it goes, and which packet that is.
@@ -165,6 +188,8 @@ mod tests {
         for unknown in [2, 65_533, 30_000] {
             assert_eq!(again(&mut kept, now, unknown), None, "{unknown}");
         }
+        let of_base = [65_534, 65_535, 0, 1, 2].map(|sequence: u16| kept.is_base(sequence));
+        assert_eq!(of_base, [true, false, true, true, false]);
         let newest: Vec<_> = kept.newest().map(|(number, _)| number).collect();
         assert_eq!(newest, [65_537, 65_536, 65_535, 65_534]);
     }

@@ -317,12 +317,16 @@ impl Viewer {
         if track.sending.is_video && self.thinning.leaves() {
             return;
         }
-        for sequence in numbers {
+        let of = |is_base: bool| numbers.iter().map(move |sequence| (sequence, is_base));
+        for (sequence, is_base) in of(true).chain(of(false)) {
+            if track.is_base(*sequence) != is_base {
+                continue;
+            }
             if self.unsent.len() >= UNSENT_MAX {
                 return;
             }
             let Some(media) = track.missed(now, recent, *sequence) else { continue };
-            if !self.pace.repeats(now, media.payload.len()) {
+            if !self.pace.repeats(now, media.payload.len(), is_base) {
                 return;
             }
             let repair = track.repeat(now, media.number);

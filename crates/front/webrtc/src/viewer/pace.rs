@@ -5,7 +5,8 @@ use core::time::Duration;
 use outflow_media::{Rate, Time, TokenBucket};
 
 use crate::limits::{
-    CATCH_UP_BPS, CATCH_UP_BURST, CATCH_UP_TIMES, HELD_BURST, LIVE, MEASURED_AFTER, REPAIRS_PERCENT,
+    CATCH_UP_BPS, CATCH_UP_BURST, CATCH_UP_TIMES, HELD_BURST, HELD_REPAIRS, LIVE, MEASURED_AFTER,
+    REPAIRS_PERCENT,
 };
 
 #[derive(Debug)]
@@ -89,10 +90,14 @@ impl Pace {
         self.held.iter_mut().for_each(|(_, room)| room.take(bytes as u64));
     }
 
-    /// Whether a packet may be sent once more.
-    pub(super) fn repeats(&mut self, now: Time, bytes: usize) -> bool {
+    /// Whether a packet may be sent once more. Where less is carried than the stream has, one that `is_base`, on which all
+    /// depends, goes before what is new.
+    pub(super) fn repeats(&mut self, now: Time, bytes: usize, is_base: bool) -> bool {
         self.room.fill(now, self.rate());
-        let repeats = self.room.tokens() > 0 && self.finds_no_room(now).is_none();
+        let is_held = self.finds_no_room(now).is_some();
+        let owes = self.held.as_ref().map_or(0, |(_, room)| -room.tokens());
+        let has_room = !is_held || (is_base && owes < HELD_REPAIRS);
+        let repeats = self.room.tokens() > 0 && has_room;
         if repeats {
             self.room.take(bytes as u64);
             self.spend(bytes);
@@ -230,7 +235,7 @@ mod tests {
             if number == 500 {
                 pace.carries(500_000);
             }
-            if number > 1_000 && pace.repeats(now, 1000) {
+            if number > 1_000 && pace.repeats(now, 1000, false) {
                 repaired += 1;
             }
         }
@@ -241,10 +246,25 @@ mod tests {
     #[test]
     fn repairs_stay_within_it() {
         let mut pace = Pace::new();
-        let all = (0..1000).filter(|_| pace.repeats(Time::ZERO, 1000)).count() as u64;
+        let all = (0..1000).filter(|_| pace.repeats(Time::ZERO, 1000, false)).count() as u64;
         assert_eq!(all, CATCH_UP_BURST.div_ceil(1000));
         let later = Time::from_millis(10);
-        let more = (0..1000).filter(|_| pace.repeats(later, 1000)).count() as u64;
+        let more = (0..1000).filter(|_| pace.repeats(later, 1000, false)).count() as u64;
         assert!(more.abs_diff(CATCH_UP_BPS / 8 / 100 / 1000) <= 1, "{more}");
+    }
+
+    #[test]
+    fn where_less_is_carried_what_all_depends_on_goes_before_what_is_new() {
+        let (mut pace, now) = (Pace::new(), START);
+        pace.hold(Some(400_000));
+        while pace.passes(now, now, 1000) {}
+        assert!(!pace.repeats(now, 1000, false));
+        let of_base = (0..100).filter(|_| pace.repeats(now, 1000, true)).count() as i64;
+        assert_eq!(of_base, HELD_REPAIRS / 1000);
+        // It is paid back: 50 kB a second.
+        let later = now + Duration::from_millis(150);
+        assert!(!pace.passes(later, later, 1000));
+        let later = now + Duration::from_millis(170);
+        assert!(pace.passes(later, later, 1000));
     }
 }

@@ -17,7 +17,7 @@ impl Viewer {
         }
         let of = (track.is_key(unsent.media.timestamp), unsent.media.marker);
         if let Some(bytes) = fec.cover(now, (packet, track.sending.elements.transport), of) {
-            fec.settle(self.pace.repeats(now, bytes));
+            fec.settle(self.pace.repeats(now, bytes, false));
         }
     }
 

@@ -4,6 +4,7 @@ use arrayvec::ArrayVec;
 use bytes::Bytes;
 use outflow_engine::{PacketHead, Recent};
 use outflow_media::Time;
+use outflow_media::importance::Importance;
 use outflow_packet::DropReason;
 use outflow_rtp::payload::Splitter;
 
@@ -148,7 +149,8 @@ impl Track {
         head: &PacketHead,
         ends: bool,
     ) -> Result<ArrayVec<(Media, Sent), 3>, DropReason> {
-        let of = |part| Sent::First(Origin { packet: given, part, ends });
+        let is_lowest = Importance::of_rank(head.worth.rank).layer() == 0;
+        let of = |part| Sent::First(Origin { packet: given, part, ends, is_lowest });
         let Read { sequence, ssrc, timestamp, marker, payload, descriptor } = self.read(packet)?;
         let marker = marker || ends;
         self.source = Some(ssrc);
@@ -275,6 +277,11 @@ impl Track {
     /// A packet that the viewer lacks, unless it is on its way again.
     pub(super) fn missed(&self, now: Time, recent: &Recent, sequence: u16) -> Option<Media> {
         self.once_more(recent, self.kept.missed(now, sequence)?)
+    }
+
+    /// Whether all layers need a packet that the viewer lacks.
+    pub(super) fn is_base(&self, sequence: u16) -> bool {
+        self.kept.is_base(sequence)
     }
 
     /// It is sent once more, by the number that this answers.

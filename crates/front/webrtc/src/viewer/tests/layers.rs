@@ -82,6 +82,20 @@ fn descriptors_go_on_once_more_and_in_another_process() {
 }
 
 #[test]
+fn what_all_layers_need_is_sent_once_more_first() {
+    let mut scene = scene();
+    assert!(scene.viewer.thinning.hear(1_000, 9_000, true));
+    for (number, layer) in [(1, 0), (2, 4), (3, 3), (4, 0)] {
+        let frame = value(number, false);
+        gives(&mut scene, (number.into(), &frame), (0, (Class::Reference, layer), false)).expect("room");
+    }
+    assert_eq!(got(&mut scene).len(), 4);
+    scene.say(rtcp::lost(7, OWN, &[256, 257, 258, 259], "x"));
+    let lasts: Vec<u8> = got(&mut scene).into_iter().map(|(_, _, last)| last).collect();
+    assert_eq!(lasts, [1, 4, 2, 3]);
+}
+
+#[test]
 fn a_picture_ends_below_the_layers_that_are_left_out() {
     let mut scene = scene();
     assert!(scene.viewer.thinning.hear(1_000, 9_000, true));
