@@ -115,6 +115,11 @@ impl Pace {
         self.carried_bps = Some(bps);
     }
 
+    /// Another stream comes, of which nothing has been measured.
+    pub(super) fn begin_again(&mut self) {
+        (self.sent, self.stream_bps, self.held) = (None, 0, None);
+    }
+
     /// Nothing goes faster than this from now on, what is new neither.
     pub(super) fn hold(&mut self, bps: Option<u64>) {
         let room = self.held.take().map_or(TokenBucket::new(HELD_BURST), |(_, room)| room);

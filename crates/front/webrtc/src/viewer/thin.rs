@@ -41,9 +41,14 @@ impl Thinning {
         self.is_on || self.broken.is_some()
     }
 
-    /// The next picture is of a rendition that is about to be left for another one, or not.
-    pub(super) fn leave(&mut self, is_left: bool) {
-        self.is_left = is_left;
+    /// The next picture is of a rendition that is about to be left for another one, or not. Answers whether it is the first of
+    /// another one: nothing is known of that yet, so that all goes.
+    pub(super) fn leave(&mut self, is_left: bool) -> bool {
+        let enters = core::mem::replace(&mut self.is_left, is_left) && !is_left;
+        if enters {
+            (self.is_on, self.broken) = (false, None);
+        }
+        enters
     }
 
     /// Whether pictures are left out because those of another rendition are about to come.
@@ -215,13 +220,12 @@ mod tests {
     fn of_a_rendition_that_is_left_nothing_goes_that_would_hold_up_the_next_one() {
         let (mut scene, now) = (Scene::new(), Time::from_millis(50_000));
         assert_eq!(scene.all(0, [KEY, REFERENCE, SPARE]), [FITS; 3]);
-        scene.thinning.leave(true);
+        assert!(!scene.thinning.leave(true));
         assert_eq!(scene.all(0, [SPARE, REFERENCE, SPARE, (Class::Header, 0)]), [LATE, LATE, NEEDS, FITS]);
         assert!(scene.thinning.leaves() && !scene.thinning.wants_key(now), "there will be one");
-        scene.thinning.leave(false);
-        assert_eq!(scene.all(0, [KEY, REFERENCE]), [FITS; 2]);
+        assert!(scene.thinning.leave(false) && !scene.thinning.leave(false));
+        assert_eq!(scene.all(450, [KEY, REFERENCE, SPARE]), [FITS; 3], "be that late");
         // Where all fits, all goes.
-        assert!(!scene.thinning.hear(2_200_000, 2_000_000, false));
         scene.thinning.leave(true);
         assert_eq!(scene.all(0, [REFERENCE, SPARE]), [FITS; 2]);
         assert!(!scene.thinning.leaves());
