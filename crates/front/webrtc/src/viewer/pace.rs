@@ -118,6 +118,9 @@ impl Pace {
     /// Another stream comes, of which nothing has been measured.
     pub(super) fn begin_again(&mut self) {
         (self.sent, self.stream_bps, self.held) = (None, 0, None);
+        // What went of the other one need not be made up for.
+        self.room = TokenBucket::new(CATCH_UP_BURST);
+        self.room.take(CATCH_UP_BURST - HELD_BURST);
     }
 
     /// Nothing goes faster than this from now on, what is new neither.
@@ -256,6 +259,21 @@ mod tests {
         let later = Time::from_millis(10);
         let more = (0..1000).filter(|_| pace.repeats(later, 1000, false)).count() as u64;
         assert!(more.abs_diff(CATCH_UP_BPS / 8 / 100 / 1000) <= 1, "{more}");
+    }
+
+    #[test]
+    fn another_stream_has_a_little_room_at_once_and_then_what_the_way_carries() {
+        let mut pace = Pace::new();
+        (0..500).for_each(|at| assert!(pace.passes(START, START + Duration::from_millis(at), 1000)));
+        pace.carries(400_000);
+        pace.hold(Some(400_000));
+        assert!(!pace.passes(START, Time::ZERO, 1000), "it owes a lot");
+        pace.begin_again();
+        assert_eq!((0..100).filter(|_| pace.passes(START, Time::ZERO, 1000)).count(), 5);
+        let later = START + Duration::from_millis(100);
+        let more = (0..100).filter(|_| pace.passes(later, Time::ZERO, 1000)).count();
+        assert!((5..=6).contains(&more), "{more}");
+        assert_eq!(pace.stream_bps(), 0);
     }
 
     #[test]
