@@ -162,7 +162,12 @@ mod tests {
         kept.add(
             now,
             number,
-            Origin { packet: number + 7, part: Part::Whole, ends: false, is_lowest: number % 3 > 0 },
+            Origin {
+                packet: number + 7,
+                part: Part::Whole,
+                ends: false,
+                is_lowest: !number.is_multiple_of(3),
+            },
         );
     }
 
