@@ -8,10 +8,12 @@
 mod continuity;
 mod incoming;
 mod save;
+mod timeline;
 
 pub use continuity::{Continuity, Passage, TurnBy};
 pub use incoming::Incoming;
 pub use save::{SavedReceive, SavedSender, SavedWrap};
+pub use timeline::{Stamp, Timeline};
 
 use bytes::Bytes;
 use outflow_media::{Codec, Format, Time, Track};

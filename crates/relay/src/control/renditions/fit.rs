@@ -5,11 +5,10 @@ use core::mem::discriminant;
 use bytes::Bytes;
 use outflow_media::{Format, Kind, Tag, Track};
 use outflow_packet::Parsed;
-use outflow_packet::receive::RtpWrap;
+use outflow_packet::receive::{RtpWrap, Stamp, Timeline};
 use outflow_rtp::payload::parameter_sets;
 use outflow_rtp::{HEADER, set_payload_type, set_ssrc, set_timestamp};
 
-use super::timeline::{Stamp, Timeline};
 use crate::control::origin::Origin;
 
 /// What is changed in the packets of a rendition.

@@ -15,7 +15,6 @@ mod simulcast;
 mod switch;
 #[cfg(test)]
 mod tests;
-mod timeline;
 mod wanted;
 
 pub(in crate::control) use rendition::Renditions;

@@ -3,11 +3,11 @@
 use core::time::Duration;
 
 use outflow_media::{Format, Time, Track};
+use outflow_packet::receive::Timeline;
 use outflow_packet::{DropReason, Level, Parsed, ReportClock};
 
 use super::fit::Fit;
 use super::switch::{KeyFrame, Switch};
-use super::timeline::Timeline;
 use crate::control::handed::TrackClock;
 use crate::control::origin::Origin;
 use crate::limits::RENDITION_AWAITED;

@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, VecDeque};
 
 use outflow_media::Tag;
 use outflow_packet::Packet;
+use outflow_packet::receive::Timeline;
 use outflow_rtp::HEADER;
 
-use super::timeline::Timeline;
 use crate::schedule::SinkKey;
 use outflow_ring::{Ring, Seq};
 

@@ -6,7 +6,7 @@
 
 use outflow_media::Time;
 
-use outflow_packet::receive::ticks;
+use super::ticks;
 
 /// Timelines that are further apart than this part of a second are brought together again, at a key frame.
 const APART_PARTS: u32 = 50;
@@ -18,7 +18,7 @@ const JUMP_SECONDS: u32 = 10;
 
 /// How the timestamps of the main tracks of renditions are changed.
 #[derive(Debug, Default)]
-pub(super) struct Timeline {
+pub struct Timeline {
     clock_rate: u32,
     /// The rendition whose timestamps stay as they are: the first that came.
     reference: Option<usize>,
@@ -27,13 +27,15 @@ pub(super) struct Timeline {
 
 /// A packet, as far as timestamps go.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stamp {
-    pub(super) arrived: Time,
-    pub(super) timestamp: u32,
+pub struct Stamp {
+    /// When it came.
+    pub arrived: Time,
+    /// Of RTP, as it came.
+    pub timestamp: u32,
     /// It is the first of its frame.
-    pub(super) first: bool,
+    pub first: bool,
     /// Receivers may change with it.
-    pub(super) opens: bool,
+    pub opens: bool,
 }
 
 /// A rendition's timestamps.
@@ -70,12 +72,12 @@ impl Line {
 
 impl Timeline {
     /// A timeline for `renditions` renditions.
-    pub(super) fn new(clock_rate: u32, renditions: usize) -> Self {
+    pub fn new(clock_rate: u32, renditions: usize) -> Self {
         Timeline { clock_rate, reference: None, lines: vec![Line::default(); renditions] }
     }
 
     /// What to add to the timestamp of a rendition's next packet.
-    pub(super) fn shift(&mut self, rendition: usize, stamp: Stamp) -> u32 {
+    pub fn shift(&mut self, rendition: usize, stamp: Stamp) -> u32 {
         let now = ticks(stamp.arrived, self.clock_rate);
         let Some(line) = self.lines.get_mut(rendition) else { return 0 };
         if stamp.first || line.base.is_none() {
@@ -96,13 +98,13 @@ impl Timeline {
     }
 
     /// What is added to the timestamps of a rendition.
-    pub(super) fn shift_of(&self, rendition: usize) -> Option<u32> {
+    pub fn shift_of(&self, rendition: usize) -> Option<u32> {
         self.lines.get(rendition)?.shift
     }
 
     /// Whether a frame may stand before a key frame whose timestamp is so much earlier: it began while the first
     /// packets of that came.
-    pub(super) fn is_at_once(&self, late: i32) -> bool {
+    pub fn is_at_once(&self, late: i32) -> bool {
         late < 0 || self.is_within(late.cast_unsigned(), AT_ONCE_PARTS)
     }
 
