@@ -210,7 +210,7 @@ impl Viewer {
         };
         let track = &mut self.tracks[place];
         let is_picture = track.sending.is_video && !head.is_preamble;
-        if is_picture && self.thinning.leave(head.worth.is_left) {
+        if is_picture && self.thinning.leave(head.worth.is_left, head.worth.is_key()) {
             self.pace.begin_again();
         }
         let thins = is_picture && self.thinning.is_at_work();

@@ -41,10 +41,11 @@ impl Thinning {
         self.is_on || self.broken.is_some()
     }
 
-    /// The next picture is of a rendition that is about to be left for another one, or not. Answers whether it is the first of
-    /// another one: nothing is known of that yet, so that all goes.
-    pub(super) fn leave(&mut self, is_left: bool) -> bool {
-        let enters = core::mem::replace(&mut self.is_left, is_left) && !is_left;
+    /// The next picture is of a rendition that is about to be left for another one, or not; and whether it is a key frame.
+    /// Answers whether it is the first of another one: nothing is known of that yet, so that all goes. A viewer that stays
+    /// after all goes on with a key frame, too.
+    pub(super) fn leave(&mut self, is_left: bool, is_key: bool) -> bool {
+        let enters = core::mem::replace(&mut self.is_left, is_left) && !is_left && is_key;
         if enters {
             (self.is_on, self.broken) = (false, None);
         }
@@ -220,13 +221,17 @@ mod tests {
     fn of_a_rendition_that_is_left_nothing_goes_that_would_hold_up_the_next_one() {
         let (mut scene, now) = (Scene::new(), Time::from_millis(50_000));
         assert_eq!(scene.all(0, [KEY, REFERENCE, SPARE]), [FITS; 3]);
-        assert!(!scene.thinning.leave(true));
+        assert!(!scene.thinning.leave(true, false));
         assert_eq!(scene.all(0, [SPARE, REFERENCE, SPARE, (Class::Header, 0)]), [LATE, LATE, NEEDS, FITS]);
         assert!(scene.thinning.leaves() && !scene.thinning.wants_key(now), "there will be one");
-        assert!(scene.thinning.leave(false) && !scene.thinning.leave(false));
+        // It stays after all.
+        assert!(!scene.thinning.leave(false, false));
+        assert_eq!(scene.all(0, [REFERENCE, SPARE]), [NEEDS; 2]);
+        assert!(!scene.thinning.leave(true, false));
+        assert!(scene.thinning.leave(false, true) && !scene.thinning.leave(false, true));
         assert_eq!(scene.all(450, [KEY, REFERENCE, SPARE]), [FITS; 3], "be that late");
         // Where all fits, all goes.
-        scene.thinning.leave(true);
+        scene.thinning.leave(true, false);
         assert_eq!(scene.all(0, [REFERENCE, SPARE]), [FITS; 2]);
         assert!(!scene.thinning.leaves());
     }
