@@ -73,7 +73,7 @@ pub fn watches() -> String {
 /// The numbers of what was shown, of a page that puts it down.
 pub const NUMBERS: &str = "shown.map(([, number]) => number)";
 
-/// Pictures of a loop of so many are shown in their order, and none is broken: nearly all numbers can be read, and they
+/// Pictures of a loop of `count` are shown in their order, and none is broken: nearly all numbers can be read, and they
 /// rise by little.
 ///
 /// # Errors

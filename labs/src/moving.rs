@@ -78,7 +78,7 @@ pub struct Looped {
 }
 
 impl Looped {
-    /// So many pictures of this width and height.
+    /// The first `count` pictures of this width and height.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -88,7 +88,7 @@ impl Looped {
         Ok(Looped { size, count, file })
     }
 
-    /// As an input of ffmpeg, so many pictures a second.
+    /// As an input of ffmpeg, at this number of pictures a second.
     pub fn input(&self, rate: u32) -> String {
         let ((width, height), file) = (self.size, self.file.path().display());
         format!("-stream_loop -1 -f rawvideo -pix_fmt yuv420p -s {width}x{height} -r {rate} -i {file}")

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use outflow_media::Time;
 
-/// The lowest of the values of so many milliseconds, and of as many before.
+/// The lowest of the values of this number of milliseconds, and of as many before.
 #[derive(Debug, Clone)]
 pub struct Lowest<const MILLIS: u64> {
     began: Time,

@@ -8,13 +8,13 @@ use outflow_media::Time;
 
 use crate::Lowest;
 
-/// A queue stands if the least that packets have waited is long over so many milliseconds, or twice that ...
+/// A queue stands if the least that packets have waited is long over this number of milliseconds, or twice it ...
 const STANDS_MS: u64 = 200;
 
-/// ... compared with the least over so many, or twice that: clocks drift.
+/// ... compared with the least over this number, or twice it: clocks drift.
 const COMPARED_MS: u64 = 30_000;
 
-/// A way is full where packets wait for so long. What comes of them over the other time is what it carries.
+/// A way is full where packets wait for this time. What comes of them over the other time is what it carries.
 const FULL_US: i64 = 50_000;
 const FULL_FOR_US: i64 = 100_000;
 
