@@ -291,8 +291,11 @@ fn with_opus(out: &mut Distribution, now: Time, base: usize) -> Option<usize> {
     let others = out.derived(now, ORIGINAL, What::Opus)?;
     out.branches.slot_mut(others)?.idle_since = None;
     out.serve(now);
-    let sound = out.branches.get(others).map(Branch::ring).map(|ring| held(ring, ring.first()))?;
-    let all = joined(out.held(base), sound, format.main_track());
+    let ring = |index| out.branches.get(index).map(Branch::ring);
+    let sound = ring(others).map(|ring| held(ring, ring.first()))?;
+    // Where there is no key frame yet, one may be coming.
+    let pictures = ring(base).map(|ring| held(ring, ring.join_point().unwrap_or_else(|| ring.first())))?;
+    let all = joined(pictures, sound, format.main_track());
     let (ring, made) = (out.ring(format.main_track()), Made::Joined { base, others });
     let index = out.insert(|index| Slot::new(Branch::new(index, ring), made, Some(format)));
     out.clocks_of(index).into_iter().for_each(|clock| out.tell_branch(now, index, clock));
@@ -301,12 +304,15 @@ fn with_opus(out: &mut Distribution, now: Time, base: usize) -> Option<usize> {
     Some(index)
 }
 
-/// The main track of what one branch holds, and all else of another one from the same time on, as they came.
+/// The main track of what one branch holds, from the first whole frame on, and all else of another one from the same time
+/// on, as they came.
 fn joined(base: Vec<Parsed>, others: Vec<Parsed>, main: u8) -> Vec<Parsed> {
-    let Some(begins) = base.first().map(|first| first.packet.arrived) else { return Vec::new() };
     let is_main = |parsed: &Parsed| parsed.packet.tag.track == main;
+    let pictures = base.into_iter().filter(is_main).skip_while(|parsed| !parsed.packet.tag.first);
+    let mut all: Vec<_> = pictures.collect();
+    let Some(begins) = all.first().map(|first| first.packet.arrived) else { return Vec::new() };
     let beside = others.into_iter().filter(|parsed| !is_main(parsed) && parsed.packet.arrived >= begins);
-    let mut all: Vec<_> = base.into_iter().filter(is_main).chain(beside).collect();
+    all.extend(beside);
     all.sort_by_key(|parsed| parsed.packet.arrived);
     all
 }
