@@ -90,7 +90,8 @@ pub fn check_order(numbers: &Value, count: u16) -> Result<()> {
     let count = u64::from(count);
     for pair in read.windows(2) {
         let step = (pair[1] + count - pair[0]) % count;
-        ensure!((1..=count / 5).contains(&step), "{} and then {}", pair[0], pair[1]);
+        // What is read is what is drawn then: it may be the picture of the next callback already.
+        ensure!(step <= count / 5, "{} and then {}", pair[0], pair[1]);
     }
     Ok(())
 }
@@ -186,7 +187,7 @@ mod tests {
         assert!(check(numbers(0, 1).chain([Value::Null]).collect()));
         assert!(!check(numbers(0, 1).chain(vec![Value::Null; 9]).collect()), "broken");
         assert!(!check(numbers(0, 1).take(9).collect()), "too few");
-        for other in [29, 28, 200] {
+        for other in [28, 200] {
             assert!(!check(numbers(0, 1).chain([json!(other)]).collect()), "29 and then {other}");
         }
     }

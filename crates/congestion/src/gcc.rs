@@ -21,8 +21,8 @@
 //!
 //! - 5 Mbit/s: it is between 3.5 and 5.1, the queue has 17 ms (p95), and 82 to 92 % are used.
 //! - From 1 to 4 Mbit/s it takes 0.4 s with probes, 18 s without; from 0.5 to 4 Mbit/s 0.8 s, or 28 s.
-//! - 5 Mbit/s become 0.5: it is below that after 0.25 s, be the buffer long, or so short that most is lost. What a buffer
-//!   of a second then has takes seconds to go: a queue that stands does not lower the estimate, only one that grows.
+//! - 5 Mbit/s become 0.5: it is below that after 0.25 s. What a buffer of a second then has takes seconds to go: a queue
+//!   that stands does not lower the estimate, only one that grows.
 //! - Where 1 of 10 Mbit/s is used, it comes to 1.7, with probes to 10.
 //! - Losses of 1 % cost nothing; from 10 % on it falls until they are fewer, down to the floor.
 //! - Two alike: Jain 0.998. Beside TCP it has 0.13 to 2.0 times its rate: little where the buffer is deep.
@@ -140,11 +140,7 @@ impl Estimator {
             self.rtt = Some(rtt);
             self.rate.update(now, usage, self.throughput.bps(), rtt);
         }
-        self.losses.update(now, self.rate.bps(), self.throughput.bps());
-        if self.losses.is_overrun(now) {
-            // What waits no longer is lost.
-            self.carried_bps = None;
-        }
+        self.losses.update(now, self.rate.bps());
         if let (Some(Found::Fits(bps)), Usage::Normal | Usage::Under) =
             (self.probes.found(now, newest), usage)
         {
@@ -189,14 +185,12 @@ impl Estimator {
         self.waiting.stands(now)
     }
 
-    /// Whether it was seen just now that the way carries far less than was sent: most was lost, or waited.
+    /// Whether it was seen just now that the way carries far less than was sent: packets waited longer and longer.
     pub fn is_overrun(&self, now: Time) -> bool {
-        let has_narrowed = self.narrowed.is_some_and(|at| now.since(at) < OVERRUN);
-        has_narrowed || self.losses.is_overrun(now)
+        self.narrowed.is_some_and(|at| now.since(at) < OVERRUN)
     }
 
-    /// The share of packets that was lost over the last half second or more, or over a tenth where it is most, from 0 to
-    /// 1.
+    /// The share of packets that was lost over the last half second or more, from 0 to 1.
     pub fn loss_share(&self) -> f64 {
         self.losses.share()
     }

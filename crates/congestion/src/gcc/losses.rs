@@ -4,9 +4,6 @@
 //! often; so losses are counted over half a second, and more where few packets come. Those of packets that were sent
 //! before count no more: the rate was another one then. The bound holds only where losses were seen, and is gone when
 //! the rate by delay is no higher.
-//!
-//! Where most packets are lost, that is decided after a tenth of a second, and what gets through is the bound: the way
-//! has become so narrow that half a second would fill it with what comes to nothing.
 
 use core::time::Duration;
 
@@ -18,10 +15,6 @@ use crate::ledger::Outcome;
 const DECIDED: Duration = Duration::from_millis(500);
 const PACKETS_LEAST: u32 = 20;
 
-/// Where more than this share is lost, it is decided after that time.
-const MOST: f64 = 0.5;
-const DECIDED_SOONEST: Duration = Duration::from_millis(100);
-
 /// More than that share is lost: it falls by half the share. Less than that: it grows. In between it stays.
 const HIGH: f64 = 0.10;
 const LOW: f64 = 0.02;
@@ -29,82 +22,43 @@ const LOW: f64 = 0.02;
 /// It grows so much with each decision: in two as much as the rate by delay in a second.
 const GROWTH: f64 = 1.04;
 
-/// Packets that were sent since then.
-#[derive(Debug, Clone, Copy, Default)]
-struct Count {
-    since: Time,
-    lost: u32,
-    arrived: u32,
-}
-
-impl Count {
-    fn from(since: Time) -> Self {
-        Count { since, ..Count::default() }
-    }
-
-    fn note(&mut self, outcome: &Outcome) {
-        if outcome.sent >= self.since {
-            let is_lost = outcome.received_us.is_none();
-            self.lost = self.lost.saturating_sub(outcome.was_lost.into()) + u32::from(is_lost);
-            self.arrived += u32::from(!is_lost);
-        }
-    }
-
-    /// The share that is lost, once there are enough and this time has passed.
-    fn share(&self, now: Time, after: Duration) -> Option<f64> {
-        let all = self.lost + self.arrived;
-        let is_due = now.since(self.since) >= after && all >= PACKETS_LEAST;
-        is_due.then(|| f64::from(self.lost) / f64::from(all))
-    }
-}
-
 /// What is lost, and what follows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Losses {
-    /// The estimate when that was decided last, once anything was heard.
-    sent_bps: Option<f64>,
-    /// Since then, and lately.
-    all: Count,
-    recent: Count,
+    /// When was decided last, and the estimate then.
+    since: Option<(Time, f64)>,
+    lost: u32,
+    arrived: u32,
     bound_bps: Option<f64>,
     share: f64,
-    /// When most packets were lost last.
-    overrun: Option<Time>,
 }
 
 impl Losses {
     /// A packet arrived, or is lost.
     pub(super) fn note(&mut self, outcome: &Outcome) {
-        self.all.note(outcome);
-        self.recent.note(outcome);
+        if self.since.is_some_and(|(since, _)| outcome.sent < since) {
+            return;
+        }
+        let is_lost = outcome.received_us.is_none();
+        self.lost = self.lost.saturating_sub(outcome.was_lost.into()) + u32::from(is_lost);
+        self.arrived += u32::from(!is_lost);
     }
 
-    /// Feedback came; `delay_bps` is the rate by delay, and `through_bps` what gets through, if that is known.
-    pub(super) fn update(&mut self, now: Time, delay_bps: f64, through_bps: Option<f64>) {
-        let Some(sent_bps) = self.sent_bps else {
-            self.sent_bps = Some(delay_bps);
-            (self.all.since, self.recent.since) = (now, now);
+    /// Feedback came; `delay_bps` is the rate by delay.
+    pub(super) fn update(&mut self, now: Time, delay_bps: f64) {
+        let (since, sent_bps) = *self.since.get_or_insert((now, delay_bps));
+        let all = self.lost + self.arrived;
+        if now.since(since) < DECIDED || all < PACKETS_LEAST {
             return;
-        };
-        let recent = self.recent.share(now, DECIDED_SOONEST);
-        let most = recent.filter(|share| *share > MOST);
-        if recent.is_some() {
-            self.recent = Count::from(now);
         }
-        let Some(share) = most.or_else(|| self.all.share(now, DECIDED)) else { return };
-        self.share = share;
-        self.overrun = if share > MOST { Some(now) } else { self.overrun };
-        self.bound_bps = match share {
-            share if share > MOST => {
-                let by_share = sent_bps * (1.0 - 0.5 * share);
-                Some(through_bps.map_or(by_share, |through| through.min(by_share)))
-            }
+        self.share = f64::from(self.lost) / f64::from(all);
+        self.bound_bps = match self.share {
             share if share > HIGH => Some(sent_bps * (1.0 - 0.5 * share)),
             share if share >= LOW => Some(sent_bps),
             _ => self.bound_bps.map(|bound| bound * GROWTH).filter(|bound| *bound < delay_bps),
         };
-        self.sent_bps = Some(self.bound_bps.map_or(delay_bps, |bound| bound.min(delay_bps)));
-        self.all = Count::from(now);
+        let estimate_bps = self.bound_bps.map_or(delay_bps, |bound| bound.min(delay_bps));
+        (self.since, self.lost, self.arrived) = (Some((now, estimate_bps)), 0, 0);
     }
 
     /// So much is known to fit.
@@ -115,11 +69,6 @@ impl Losses {
     /// No more than that many bits a second, if anything was lost.
     pub(super) fn bound_bps(&self) -> Option<f64> {
         self.bound_bps
-    }
-
-    /// Whether most packets were lost just now.
-    pub(super) fn is_overrun(&self, now: Time) -> bool {
-        self.overrun.is_some_and(|at| now.since(at) < DECIDED)
     }
 
     /// The share of packets that was lost when that was decided last, from 0 to 1.
@@ -142,7 +91,7 @@ mod tests {
         for (n, lost) in lost.iter().enumerate() {
             let now = Time::from_millis((from + n as u64) * 500);
             (0..100).for_each(|packet| losses.note(&outcome(now, packet < *lost, false)));
-            losses.update(now, 1e6, None);
+            losses.update(now, 1e6);
         }
         losses.bound_bps()
     }
@@ -159,38 +108,6 @@ mod tests {
     }
 
     #[test]
-    fn where_most_is_lost_what_gets_through_is_the_bound_within_a_tenth_of_a_second() {
-        let mut losses = Losses::default();
-        losses.update(Time::ZERO, 5e6, Some(2.5e6));
-        let note = |losses: &mut Losses, now, lost: u32| {
-            (0..25).for_each(|packet| losses.note(&outcome(now, packet < lost, false)));
-        };
-        let at = Time::from_millis;
-        note(&mut losses, at(50), 20);
-        losses.update(at(99), 5e6, Some(1e6));
-        assert_eq!((losses.bound_bps(), losses.is_overrun(at(99))), (None, false), "too soon");
-        losses.update(at(100), 5e6, Some(1e6));
-        assert_eq!((losses.bound_bps(), losses.is_overrun(at(100))), (Some(1e6), true));
-        // What was sent before that says no more of it, and what gets through is less now.
-        note(&mut losses, at(99), 25);
-        note(&mut losses, at(150), 18);
-        losses.update(at(200), 5e6, Some(5e5));
-        assert_eq!((losses.bound_bps(), losses.is_overrun(at(699))), (Some(5e5), true));
-        // Fewer are decided on as ever.
-        note(&mut losses, at(250), 10);
-        losses.update(at(699), 5e5, Some(5e5));
-        assert_eq!((losses.bound_bps(), losses.share()), (Some(5e5), 0.72));
-        losses.update(at(700), 5e5, Some(5e5));
-        assert_eq!((losses.bound_bps(), losses.is_overrun(at(700))), (Some(4e5), false));
-        // What came well before does not hide it.
-        note(&mut losses, at(1050), 0);
-        losses.update(at(1050), 5e5, Some(5e5));
-        note(&mut losses, at(1060), 24);
-        losses.update(at(1150), 5e5, Some(1e5));
-        assert_eq!((losses.bound_bps(), losses.is_overrun(at(1150))), (Some(1e5), true));
-    }
-
-    #[test]
     fn some_losses_hold_the_rate_where_it_is() {
         assert_eq!(after(&mut Losses::default(), 0, &[3, 3]), Some(1e6));
     }
@@ -198,36 +115,36 @@ mod tests {
     #[test]
     fn losses_of_what_was_sent_before_the_rate_fell_are_not_those_of_the_new_rate() {
         let mut losses = Losses::default();
-        losses.update(Time::ZERO, 5e6, None);
+        losses.update(Time::ZERO, 5e6);
         let (before, now) = (Time::from_millis(499), Time::from_millis(500));
         (0..100).for_each(|packet| losses.note(&outcome(before, packet < 80, false)));
-        losses.update(now, 5e5, None);
+        losses.update(now, 5e5);
         assert_eq!(losses.bound_bps(), Some(3e6));
         (0..100).for_each(|_| losses.note(&outcome(before, true, false)));
         (0..100).for_each(|_| losses.note(&outcome(now, false, false)));
-        losses.update(Time::from_millis(1000), 5e5, None);
+        losses.update(Time::from_millis(1000), 5e5);
         assert_eq!(losses.bound_bps(), None);
     }
 
     #[test]
     fn what_arrives_after_all_was_not_lost() {
         let mut losses = Losses::default();
-        losses.update(Time::ZERO, 1e6, None);
+        losses.update(Time::ZERO, 1e6);
         (0..50).for_each(|_| losses.note(&outcome(Time::ZERO, true, false)));
         (0..50).for_each(|_| losses.note(&outcome(Time::ZERO, false, true)));
-        losses.update(Time::from_millis(500), 1e6, None);
+        losses.update(Time::from_millis(500), 1e6);
         assert_eq!((losses.share(), losses.bound_bps()), (0.0, None));
     }
 
     #[test]
     fn too_few_packets_say_nothing() {
         let mut losses = Losses::default();
-        losses.update(Time::ZERO, 1e6, None);
+        losses.update(Time::ZERO, 1e6);
         (0..19).for_each(|_| losses.note(&outcome(Time::ZERO, true, false)));
-        losses.update(Time::from_millis(5000), 1e6, None);
+        losses.update(Time::from_millis(5000), 1e6);
         assert_eq!(losses.bound_bps(), None);
         losses.note(&outcome(Time::ZERO, true, false));
-        losses.update(Time::from_millis(5001), 1e6, None);
+        losses.update(Time::from_millis(5001), 1e6);
         assert_eq!(losses.bound_bps(), Some(0.5e6));
     }
 }

@@ -136,7 +136,7 @@ pub(crate) const TRIAL_AFTER_MAX: Duration = Duration::from_secs(20);
 /// Probes and trials are packets that were sent before, the largest of this many.
 pub(crate) const PROBE_CHOICE: usize = 16;
 
-/// Pictures are left out once packets have waited for this long at least, or most of them were lost ...
+/// Pictures are left out once packets have waited for this long at least, or wait longer and longer ...
 pub(crate) const THIN_STANDS: Duration = Duration::from_millis(100);
 
 /// ... until the stream has less than this share of what the way carries.

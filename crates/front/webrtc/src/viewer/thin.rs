@@ -27,7 +27,7 @@ pub(super) struct Thinning {
 }
 
 impl Thinning {
-    /// The way carries so much of what the stream has, and whether it is full: packets wait there, or most are lost.
+    /// The way carries so much of what the stream has, and whether it is full: packets wait there.
     /// Answers whether less than the stream has is to go.
     pub(super) fn hear(&mut self, carried_bps: u64, stream_bps: u64, is_full: bool) -> bool {
         let is_enough = is_less(stream_bps, carried_bps, THIN_BELOW_PERCENT);

@@ -144,7 +144,7 @@ impl Way {
     }
 
     /// What may be sent, in bits a second, so that nothing waits there: what the way carries, or less as long as something
-    /// does. And whether that shows: packets wait there, or most of them are lost. None before anything was said.
+    /// does. And whether that shows: packets wait there. None before anything was said.
     pub(super) fn carries(&self, now: Time) -> Option<(u64, bool)> {
         let estimator = self.estimator.as_ref()?;
         let through_bps = estimator.through_bps().unwrap_or(0);
