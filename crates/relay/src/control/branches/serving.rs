@@ -78,8 +78,11 @@ impl Distribution {
 
     /// Puts a packet into a branch, before those that are made of it, and behind them those that are levels of it.
     pub(in crate::control) fn push_to(&mut self, now: Time, index: usize, parsed: Parsed) {
-        let (mut marked, mut changed) = (None, None);
+        let (mut marked, mut changed, mut joined) = (None, None, Vec::new());
         for (at, slot) in self.branches.slots_mut() {
+            if slot.joins(parsed.packet.tag.track) == Some(index) {
+                joined.push((at, parsed.clone()));
+            }
             match &mut slot.made {
                 Made::Derived { base, what: What::Tracks(tracks), .. }
                     if *base == index && carries_others(&parsed, *tracks) =>
@@ -96,13 +99,8 @@ impl Distribution {
                 _ => {}
             }
         }
-        let joined = match self.renditions {
-            Some(_) => self.branches.joined_of(index, parsed.packet.tag.track),
-            None => Vec::new(),
-        };
-        let copies: Vec<_> = joined.into_iter().map(|at| (at, parsed.clone())).collect();
         into_branch(self, now, index, parsed, true);
-        copies.into_iter().for_each(|(at, parsed)| self.push_to(now, at, parsed));
+        joined.into_iter().for_each(|(at, parsed)| self.push_to(now, at, parsed));
         if let Some(at) = changed {
             self.end_branch(now, at, SinkEnd::FormatChanged);
         }

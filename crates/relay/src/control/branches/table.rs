@@ -130,12 +130,6 @@ impl Branches {
         of.split_off(1)
     }
 
-    /// The branches into which a track of one goes as it is.
-    pub(super) fn joined_of(&self, index: usize, track: u8) -> Vec<usize> {
-        let is_of = |(at, slot): (usize, &Slot)| (slot.joins(track) == Some(index)).then_some(at);
-        self.slots().filter_map(is_of).collect()
-    }
-
     pub(in crate::control) fn find(&self, mut is: impl FnMut(&Slot) -> bool) -> Option<usize> {
         self.slots.iter().position(|slot| slot.as_ref().is_some_and(&mut is))
     }
